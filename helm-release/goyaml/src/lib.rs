@@ -1,0 +1,1 @@
+//! YAML as Go reads it.

@@ -1,0 +1,2 @@
+//! gwrepair.
+fn main() {}
