@@ -1,1 +1,4 @@
-//! Helm releases.
+//! Reads, repairs and drives Helm releases.
+
+pub mod codec;
+pub mod release;

@@ -1,0 +1,366 @@
+//! What Helm stores: a release, its revisions, their status and hooks. Plain data.
+
+mod history;
+mod hook;
+mod members;
+mod name;
+mod status;
+mod time;
+
+pub use history::{Content, Entry, History, Mismatch, Stored};
+pub use hook::{Hook, LastRun};
+pub use name::{Invalid, MAX_RELEASE_NAME, Namespace, RecordKey, ReleaseName, Revision};
+pub use status::Status;
+
+use std::sync::OnceLock;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use members::Members;
+
+/// One stored revision.
+///
+/// # Guarantees
+/// Only what is asked for is decoded. What is not changed through this type keeps its bytes: number text, unknown
+/// members and the chart survive a round trip.
+#[derive(Debug, Clone)]
+pub struct Release {
+    members: Members,
+    revision: Option<Revision>,
+    name: Option<String>,
+    namespace: Option<String>,
+    info: Info,
+    faults: Vec<Fault>,
+    manifest: OnceLock<String>,
+}
+
+/// The part of a record that says how its operation went.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Info {
+    /// When the release was first installed, by the clock of the client that wrote it.
+    #[serde(deserialize_with = "time::optional")]
+    pub first_deployed: Option<DateTime<Utc>>,
+    /// When this revision was written, by the clock of the client that wrote it: for display, never for deciding.
+    #[serde(deserialize_with = "time::optional")]
+    pub last_deployed: Option<DateTime<Utc>>,
+    /// When it was uninstalled with its history kept.
+    #[serde(deserialize_with = "time::optional")]
+    pub deleted: Option<DateTime<Utc>>,
+    /// What Helm says of the operation. Users can set it: a hint, not proof.
+    pub description: String,
+    /// The word.
+    #[serde(rename = "status", deserialize_with = "status_word")]
+    pub status: Option<Status>,
+    /// Which revision a rollback goes back to. Helm 4 writes it, Helm 3 does not.
+    pub rollback_revision: u32,
+}
+
+/// A member whose type is not the one that Helm reads. Helm hides the whole record because of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Where: `hooks`, `version`, `info`.
+    pub path: &'static str,
+    /// What the decoder said.
+    pub why: String,
+}
+
+/// Who applied a revision's objects, and so how they are merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ApplyMethod {
+    /// `csa`, or no word at all (Helm 3): three-way merge by the client.
+    ClientSide,
+    /// `ssa`: server-side apply.
+    ServerSide,
+}
+
+/// What a record tells of its chart without building it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ChartInfo {
+    /// The chart's name.
+    pub name: String,
+    /// The chart's version.
+    pub version: String,
+    /// The version of what it installs.
+    pub app_version: String,
+}
+
+/// What a rollback record takes from elsewhere than its target.
+#[derive(Debug, Clone)]
+pub struct RollbackHeader {
+    /// Its own revision.
+    pub revision: Revision,
+    /// The release's first installation, from the record that was current.
+    pub first_deployed: Option<DateTime<Utc>>,
+    /// Now.
+    pub now: DateTime<Utc>,
+    /// What it says of itself.
+    pub description: String,
+}
+
+impl Release {
+    /// Reads a record's JSON.
+    ///
+    /// Members of the wrong type do not fail: they are listed by [`Release::faults`].
+    ///
+    /// # Errors
+    /// The text is not one JSON object.
+    pub fn parse(json: &str) -> Result<Self, serde_json::Error> {
+        let members = Members::parse(json)?;
+        let mut faults = Vec::new();
+        let number: Option<u32> = read(&members, "version", &mut faults);
+        let name = read(&members, "name", &mut faults);
+        let namespace = read(&members, "namespace", &mut faults);
+        let info = if members.raw("info").is_some() {
+            read(&members, "info", &mut faults).unwrap_or_else(|| salvage(&members))
+        } else {
+            // Every Helm command panics on it (observed), so it is no ordinary absence.
+            faults.push(Fault { path: "info", why: "is missing".into() });
+            Info::default()
+        };
+        let _: Option<Vec<Hook>> = read(&members, "hooks", &mut faults);
+        let _: Option<String> = read(&members, "manifest", &mut faults);
+        let revision = number.and_then(Revision::new);
+        Ok(Self { members, revision, name, namespace, info, faults, manifest: OnceLock::new() })
+    }
+
+    /// The release's name as the payload says.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The namespace as the payload says.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// The revision as the payload says.
+    #[must_use]
+    pub fn revision(&self) -> Option<Revision> {
+        self.revision
+    }
+
+    /// How the operation went.
+    #[must_use]
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// The status; Helm takes an absent one for `unknown`.
+    #[must_use]
+    pub fn status(&self) -> &Status {
+        self.info.status.as_ref().unwrap_or(&Status::Unknown)
+    }
+
+    /// Members that Helm could not read.
+    #[must_use]
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// The objects as YAML, without hooks. A missing manifest is an empty one.
+    #[must_use]
+    pub fn manifest(&self) -> &str {
+        self.manifest.get_or_init(|| self.lenient("manifest"))
+    }
+
+    /// The hooks; empty where they cannot be read, which [`Release::faults`] then says.
+    #[must_use]
+    pub fn hooks(&self) -> Vec<Hook> {
+        self.lenient("hooks")
+    }
+
+    /// The notes that the chart printed.
+    #[must_use]
+    pub fn notes(&self) -> String {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Notes {
+            notes: String,
+        }
+        self.lenient::<Notes>("info").notes
+    }
+
+    /// The user's values as JSON text, if there are any.
+    #[must_use]
+    pub fn config(&self) -> Option<&str> {
+        self.members.raw("config").map(RawValue::get)
+    }
+
+    /// The chart's own default values as JSON text, if there are any.
+    #[must_use]
+    pub fn chart_values(&self) -> Option<Box<RawValue>> {
+        #[derive(Deserialize)]
+        struct Chart {
+            values: Option<Box<RawValue>>,
+        }
+        self.lenient::<Option<Chart>>("chart").and_then(|chart| chart.values)
+    }
+
+    /// Name and versions of the chart; `None` where the record has no chart metadata (Helm shows `MISSING`).
+    #[must_use]
+    pub fn chart(&self) -> Option<ChartInfo> {
+        #[derive(Deserialize)]
+        struct Chart {
+            metadata: Option<ChartInfo>,
+        }
+        self.lenient::<Option<Chart>>("chart").and_then(|chart| chart.metadata)
+    }
+
+    /// How this revision's objects were applied.
+    #[must_use]
+    pub fn apply_method(&self) -> ApplyMethod {
+        match self.lenient::<Option<String>>("apply_method").as_deref() {
+            Some("ssa") => ApplyMethod::ServerSide,
+            _ => ApplyMethod::ClientSide,
+        }
+    }
+
+    /// The same record with another status and description; every other byte stays.
+    ///
+    /// # Errors
+    /// `info` is not an object, so there is nothing to change in place.
+    pub fn with_status(&self, status: Status, description: &str) -> Result<Self, serde_json::Error> {
+        let mut info: Members = match self.members.raw("info") {
+            Some(raw) => serde_json::from_str(raw.get())?,
+            None => Members::default(),
+        };
+        info.set("description", to_raw_value(description)?);
+        info.set("status", to_raw_value(status.as_str())?);
+        let mut changed = self.clone();
+        changed.members.set("info", info.to_raw()?);
+        changed.info.description = description.into();
+        changed.info.status = Some(status);
+        Ok(changed)
+    }
+
+    /// The `pending-rollback` record that goes back to this revision, as Helm's `prepareRollback` builds it: chart,
+    /// values, manifest, hooks and notes of the target; never rendered again.
+    ///
+    /// # Errors
+    /// This record has no revision or its `info` is not an object.
+    pub fn to_rollback(&self, header: &RollbackHeader) -> Result<Self, serde_json::Error> {
+        let mut info = Members::default();
+        if let Some(first) = header.first_deployed {
+            info.set("first_deployed", to_raw_value(&time::to_text(first))?);
+        }
+        info.set("last_deployed", to_raw_value(&time::to_text(header.now))?);
+        info.set("description", to_raw_value(&header.description)?);
+        info.set("status", to_raw_value(Status::PendingRollback.as_str())?);
+        if let Some(target) = self.revision {
+            info.set("rollback_revision", to_raw_value(&target.get())?);
+        }
+        let notes = self.notes();
+        if !notes.is_empty() {
+            info.set("notes", to_raw_value(&notes)?);
+        }
+        let mut members = self.members.clone();
+        members.set("info", info.to_raw()?);
+        members.set("version", to_raw_value(&header.revision.get())?);
+        Self::parse(&serde_json::to_string(&members)?)
+    }
+
+    /// The JSON to store.
+    ///
+    /// # Errors
+    /// None in practice: the members were JSON when they were read.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(&self.members)
+    }
+
+    fn lenient<T: for<'de> Deserialize<'de> + Default>(&self, member: &str) -> T {
+        self.members.raw(member).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    }
+}
+
+fn read<T: for<'de> Deserialize<'de>>(members: &Members, path: &'static str, faults: &mut Vec<Fault>) -> Option<T> {
+    match serde_json::from_str(members.raw(path)?.get()) {
+        Ok(value) => Some(value),
+        Err(why) => {
+            faults.push(Fault { path, why: why.to_string() });
+            None
+        }
+    }
+}
+
+/// What can be saved of an `info` with one bad member: status and description.
+fn salvage(members: &Members) -> Info {
+    let info = members.raw("info").and_then(|raw| Members::parse(raw.get()).ok()).unwrap_or_default();
+    let text = |name| info.raw(name).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    Info {
+        status: text("status").map(|word| Status::from(word.as_str())),
+        description: text("description").unwrap_or_default(),
+        ..Info::default()
+    }
+}
+
+fn status_word<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Status>, D::Error> {
+    let word = Option::<String>::deserialize(deserializer)?;
+    Ok(word.map(|word| Status::from(word.as_str())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORD: &str = r#"{"name":"web","info":{"first_deployed":"2026-01-01T00:00:00Z","last_deployed":"2026-01-02T00:00:00.5+01:00","deleted":"","description":"Preparing upgrade","status":"pending-upgrade","x":1e400},"chart":{"metadata":{"name":"c","version":"1.0","appVersion":"2"},"big":12345678901234567890123},"config":{"n":1.0},"manifest":"---\n# Source\n","version":3,"namespace":"ns","future":{"a":[1.10]}}"#;
+
+    #[test]
+    fn only_the_asked_for_fields_are_changed() {
+        let changed = Release::parse(RECORD).unwrap().with_status(Status::Failed, "interrupted").unwrap();
+        let expected = RECORD.replace("Preparing upgrade", "interrupted").replace("pending-upgrade", "failed");
+        assert_eq!(changed.to_json().unwrap(), expected);
+        assert_eq!(changed.status(), &Status::Failed);
+    }
+
+    #[test]
+    fn the_readable_part_is_read() {
+        let release = Release::parse(RECORD).unwrap();
+        assert_eq!(release.revision(), Revision::new(3));
+        assert_eq!(release.status(), &Status::PendingUpgrade);
+        assert_eq!(release.info().last_deployed.unwrap().to_rfc3339(), "2026-01-01T23:00:00.500+00:00");
+        assert_eq!(release.info().deleted, None);
+        assert_eq!(release.chart().unwrap().app_version, "2");
+        assert_eq!(release.apply_method(), ApplyMethod::ClientSide);
+        assert!(release.faults().is_empty());
+    }
+
+    #[test]
+    fn wrongly_typed_members_are_named_and_the_rest_is_read() {
+        let record = r#"{"name":"r","version":"1","info":{"status":"deployed","last_deployed":5},"hooks":[{"last_run":"x"}],"chart":null}"#;
+        let release = Release::parse(record).unwrap();
+        let paths: Vec<_> = release.faults().iter().map(|fault| fault.path).collect();
+        assert_eq!(paths, ["version", "info", "hooks"]);
+        assert_eq!(release.status(), &Status::Deployed);
+        assert_eq!(release.chart(), None);
+    }
+
+    #[test]
+    fn a_null_info_is_a_fault_and_no_panic() {
+        let release = Release::parse(r#"{"name":"r","version":1,"info":null}"#).unwrap();
+        assert_eq!(release.status(), &Status::Unknown);
+        assert_eq!(release.faults()[0].path, "info");
+        assert_eq!(release.manifest(), "");
+    }
+
+    #[test]
+    fn a_rollback_record_carries_its_target_and_its_own_header() {
+        let target = Release::parse(RECORD).unwrap();
+        let header = RollbackHeader {
+            revision: Revision::new(5).unwrap(),
+            first_deployed: target.info().first_deployed,
+            now: DateTime::UNIX_EPOCH,
+            description: "Rollback to 3".into(),
+        };
+        let record = target.to_rollback(&header).unwrap();
+        assert_eq!(record.status(), &Status::PendingRollback);
+        assert_eq!((record.revision(), record.info().rollback_revision), (Revision::new(5), 3));
+        assert!(record.to_json().unwrap().contains("12345678901234567890123"));
+        assert_eq!(record.manifest(), target.manifest());
+    }
+}
