@@ -1,4 +1,7 @@
 //! Reads, repairs and drives Helm releases.
 
 pub mod codec;
+pub mod manifest;
+pub mod plan;
+pub mod readiness;
 pub mod release;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
+use serde::ser::{Serialize, Serializer};
 use thiserror::Error;
 
 /// The longest release name that Helm accepts, in bytes.
@@ -174,6 +175,24 @@ impl fmt::Display for Revision {
 impl fmt::Display for RecordKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{KEY_PREFIX}{}.v{}", self.name, self.revision)
+    }
+}
+
+impl Serialize for ReleaseName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl Serialize for Namespace {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl Serialize for Revision {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(self.get())
     }
 }
 

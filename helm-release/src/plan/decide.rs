@@ -1,0 +1,423 @@
+//! State, evidence, intent and policy to a plan. The table of the product: the first row that fits, from the top.
+
+use std::collections::BTreeSet;
+
+use super::classify::{State, classify, deployed, lying_labels};
+use super::evidence::{Evidence, Finding, NamespacePhase};
+use super::pending::{Liveness, liveness};
+use super::policy::{Intent, Policy, Strategy};
+use super::view::{PostHooks, View};
+use super::{Plan, Refusal, Search, Skipped, Step, Suspects, Verdict, Wait, deletes, rollback_target, steps, target};
+use crate::release::{Entry, History, Release, Revision, Status};
+
+/// What to do about a release. Total: every history has an answer.
+///
+/// # Guarantees
+/// Nothing is read and nothing is written. The objects to delete are listed one by one, each with its proof.
+#[must_use]
+pub fn decide(history: &History, evidence: &Evidence, intent: Intent, policy: &Policy) -> Plan {
+    let state = classify(history, evidence, policy);
+    let mut plan = Plan::new(history, state.clone());
+    plan.evidence.extend(evidence.weaker.iter().map(|why| finding(why.clone(), "weaker evidence")));
+    match state {
+        State::Absent => absent(&mut plan, evidence),
+        State::Uninstalled | State::Healthy | State::NotStuck => {}
+        State::Untidy => tidy(&mut plan, history),
+        State::InProgress | State::Interrupted => pending(&mut plan, history, evidence, policy),
+        State::InterruptedUninstall => uninstalling(&mut plan, history, evidence, intent, policy),
+        State::Undecided(word) => undecided(&mut plan, &word, history, evidence, policy),
+        State::Unreadable(why) => unreadable(&mut plan, &why, policy),
+        State::Inconsistent(why) => {
+            plan.refuse(format!("the newest record is inconsistent: {why}"), None);
+        }
+    }
+    if plan.acts() {
+        steps::relabel(&mut plan, lying_labels(history));
+    }
+    plan
+}
+
+/// No record here; but another driver may hold the history, and installing over it would do it twice.
+fn absent(plan: &mut Plan, evidence: &Evidence) {
+    if let Some(driver) = evidence.elsewhere {
+        let flag = format!("--storage {driver}");
+        plan.refuse(format!("there is no record here, but the {driver} driver holds some"), Some(&flag));
+    }
+}
+
+fn tidy(plan: &mut Plan, history: &History) {
+    plan.verdict = Verdict::Tidy;
+    if let Some(newest) = deployed(history).next_back() {
+        plan.target = Some(newest.revision);
+        plan.note(format!("several records may say deployed; {} is the newest of them", newest.revision), "records");
+    }
+    steps::supersede(plan, history, plan.target);
+    steps::relabel(plan, lying_labels(history));
+}
+
+fn unreadable(plan: &mut Plan, why: &str, policy: &Policy) {
+    let Some(revision) = plan.revision else { return };
+    if policy.quarantine {
+        plan.verdict = Verdict::Quarantine;
+        plan.note(format!("record {revision} cannot be read: {why}"), "record");
+        plan.steps.push(Step::Quarantine { revision });
+    } else {
+        plan.refuse(format!("record {revision} cannot be read: {why}"), Some("--quarantine"));
+    }
+}
+
+fn undecided(plan: &mut Plan, word: &str, history: &History, evidence: &Evidence, policy: &Policy) {
+    match policy.strategy {
+        Strategy::Auto => {
+            plan.refuse(format!("the newest record says {word:?}, which decides nothing"), Some("--strategy"));
+        }
+        Strategy::Rollback | Strategy::Uninstall | Strategy::Finish | Strategy::Unlock => {
+            interrupted(plan, history, evidence, policy);
+        }
+    }
+}
+
+/// A pending record: is its author alive, is a hook at work, and if neither, what is to be done.
+fn pending(plan: &mut Plan, history: &History, evidence: &Evidence, policy: &Policy) {
+    match liveness(history, evidence, policy) {
+        Liveness::Alive(wait) => return plan.wait_for(wait),
+        Liveness::PresumedDead(why) => plan.evidence.push(why),
+    }
+    interrupted(plan, history, evidence, policy);
+}
+
+fn interrupted(plan: &mut Plan, history: &History, evidence: &Evidence, policy: &Policy) {
+    let Some((last, release)) = history.last().and_then(|last| Some((last, last.sound()?))) else { return };
+    if !may_act(plan, evidence, policy) {
+        return;
+    }
+    let search = search(history, last.revision, policy);
+    plan.skipped = search.skipped;
+    plan.target = search.target;
+    let view = View { evidence, last: last.revision, release, target: search.target };
+    if !hooks_are_over(plan, &view, policy) || !target_fits(plan, history, policy) {
+        return;
+    }
+    plan.alternative = alternative(release, history, plan.target);
+    if is_uninstalling_below(history, last, plan.target) && policy.strategy == Strategy::Auto {
+        plan.refuse("an interrupted uninstall lies below the pending record".into(), Some("--strategy"));
+        return;
+    }
+    choose(plan, history, &view, policy);
+    deletes::hooks(plan, &view, policy);
+    obstacles(plan, &view, policy);
+}
+
+/// The rows of the table, from "its manifest equals the target's" down.
+fn choose(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) {
+    let applied = view.is_applied();
+    let ready = view.unready().is_empty();
+    match policy.strategy {
+        Strategy::Finish if applied => return finish(plan, history, view, policy),
+        Strategy::Finish => return steps::refuse_finish(plan, view),
+        Strategy::Unlock => return unlock(plan, history, view),
+        Strategy::Uninstall => return scoped_uninstall(plan, view, policy),
+        Strategy::Auto | Strategy::Rollback => {}
+    }
+    if let Some(target) = plan.target
+        && same_manifest(history, target, view.release)
+        && !applied
+    {
+        return steps::resume(plan, history, view, policy);
+    }
+    if policy.strategy == Strategy::Rollback {
+        return match plan.target {
+            Some(target) => steps::rollback(plan, history, view, target, policy),
+            None => plan.refuse("there is no revision to go back to".into(), Some("--to REVISION")),
+        };
+    }
+    if applied && ready {
+        return match view.post_hooks() {
+            PostHooks::Settled => finish(plan, history, view, policy),
+            PostHooks::Failed => close(plan, history, view, policy, "a hook after the objects failed"),
+            PostHooks::NotRun => close(plan, history, view, policy, "a hook after the objects never ran"),
+        };
+    }
+    match plan.target {
+        _ if view.is_untouched() && plan.target.is_some() => unlock(plan, history, view),
+        Some(target) => steps::rollback(plan, history, view, target, policy),
+        None => first_install(plan, history, view, policy),
+    }
+}
+
+/// Nothing to go back to: a first install, or a history without one good revision.
+fn first_install(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) {
+    let living = view.living();
+    if view.release.status() != &Status::PendingInstall {
+        plan.note("there is no revision to go back to, so every object is kept".into(), "records");
+        unlock(plan, history, view);
+    } else if living.is_empty() {
+        scoped_uninstall(plan, view, policy);
+    } else {
+        for seen in living {
+            plan.note(format!("{} lives: it is or has been in service, or holds data", seen.id), "live object");
+        }
+        unlock(plan, history, view);
+    }
+}
+
+fn scoped_uninstall(plan: &mut Plan, view: &View<'_>, policy: &Policy) {
+    plan.verdict = Verdict::Uninstall;
+    plan.target = None;
+    deletes::scoped(plan, view, policy);
+    steps::delete_objects(plan);
+    plan.steps.push(Step::DeleteRecord { revision: view.last });
+}
+
+fn unlock(plan: &mut Plan, history: &History, view: &View<'_>) {
+    plan.verdict = Verdict::Unlock;
+    let what = steps::operation(view.release);
+    steps::close(plan, view.last, Status::Failed, &format!("Interrupted {what}: unlocked, no object was touched"));
+    let keep = deployed(history).next_back().map(|entry| entry.revision);
+    steps::supersede(plan, history, keep);
+}
+
+fn finish(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) {
+    plan.verdict = Verdict::Finish;
+    plan.target = None;
+    plan.note("every object holds this revision's manifest".into(), "live objects");
+    steps::prune(plan, view, view.last, policy);
+    steps::close(plan, view.last, Status::Deployed, &steps::completed(view.release));
+    steps::supersede(plan, history, Some(view.last));
+}
+
+/// Helm's own outcome when a hook after the objects fails: install and upgrade fail, a rollback is deployed.
+fn close(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy, why: &str) {
+    if view.release.status() == &Status::PendingRollback {
+        plan.note(format!("{why}; a rollback is deployed all the same"), "record and hook object");
+        return finish(plan, history, view, policy);
+    }
+    plan.verdict = Verdict::Close;
+    plan.target = None;
+    plan.note(format!("everything is applied and ready, but {why}"), "record and hook object");
+    steps::prune(plan, view, view.last, policy);
+    let what = steps::operation(view.release);
+    steps::close(plan, view.last, Status::Failed, &format!("Interrupted {what}: {why}; every object was kept"));
+    steps::supersede(plan, history, deployed(history).next_back().map(|entry| entry.revision));
+}
+
+/// An uninstall that did not end: by what lives, and by what is wanted.
+fn uninstalling(plan: &mut Plan, history: &History, evidence: &Evidence, intent: Intent, policy: &Policy) {
+    let Some((last, release)) = history.last().and_then(|last| Some((last, last.sound()?))) else { return };
+    if !may_act(plan, evidence, policy) {
+        return;
+    }
+    let view = View { evidence, last: last.revision, release, target: Some(last.revision) };
+    if !hooks_are_over(plan, &view, policy) {
+        return;
+    }
+    let living = view.living();
+    match (policy.strategy, intent) {
+        (Strategy::Uninstall, _) | (Strategy::Auto, Intent::Absent) => complete(plan, history, &view, policy),
+        (Strategy::Auto, _) if living.is_empty() => complete(plan, history, &view, policy),
+        (Strategy::Rollback, _) | (Strategy::Auto, Intent::Present) => restore(plan, history, &view, policy),
+        (Strategy::Auto, Intent::Usable) => {
+            let names: Vec<_> = living.iter().map(|seen| seen.id.to_string()).collect();
+            let reason = format!("an interrupted uninstall, and {} still lives", names.join(", "));
+            plan.refuse(reason, Some("--strategy uninstall"));
+            plan.refuse("or bring it back".into(), Some("--strategy rollback"));
+        }
+        (Strategy::Finish | Strategy::Unlock, _) => {
+            plan.refuse(
+                "an interrupted uninstall can only be completed or undone".into(),
+                Some("--strategy uninstall"),
+            );
+        }
+    }
+    deletes::hooks(plan, &view, policy);
+    obstacles(plan, &view, policy);
+}
+
+fn complete(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) {
+    plan.verdict = Verdict::CompleteUninstall;
+    plan.target = None;
+    deletes::all(plan, view, policy);
+    steps::delete_objects(plan);
+    let records = history.entries().iter().map(|entry| Step::DeleteRecord { revision: entry.revision });
+    plan.steps.extend(records);
+}
+
+fn restore(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) {
+    plan.verdict = Verdict::Restore;
+    steps::apply(plan, view, view.last, vec![view.last], policy);
+    steps::close(plan, view.last, Status::Deployed, "Interrupted uninstall: brought back");
+    steps::supersede(plan, history, Some(view.last));
+}
+
+/// What forbids any action: another deployer, or one hidden in the records.
+fn may_act(plan: &mut Plan, evidence: &Evidence, policy: &Policy) -> bool {
+    if let Some(deployer) = evidence.deployer.as_ref().filter(|_| !policy.override_deployer) {
+        let reason = format!("{} keeps these objects ({}) and would undo a repair", deployer.name, deployer.mark);
+        plan.refuse(reason, Some("--override-deployer"));
+        return false;
+    }
+    true
+}
+
+/// Whether no hook is at work. One that is may be a schema migration: it is waited for, not killed.
+fn hooks_are_over(plan: &mut Plan, view: &View<'_>, policy: &Policy) -> bool {
+    let active: Vec<_> = view.active_hooks().map(|hook| hook.id.to_string()).collect();
+    if active.is_empty() || policy.stop_hooks {
+        return true;
+    }
+    let reason = format!("hook {} is still running; --stop-hooks deletes it", active.join(", "));
+    plan.wait_for(Wait { reason, until: None, author: false });
+    false
+}
+
+/// Refuses a `--to` that cannot be gone back to.
+fn target_fits(plan: &mut Plan, history: &History, policy: &Policy) -> bool {
+    let Some(wanted) = policy.to else { return true };
+    let found = history.get(wanted).and_then(Entry::sound);
+    let fits = found.is_some() && Some(wanted) < plan.revision;
+    if !fits {
+        plan.refuse(format!("revision {wanted} is not a readable record below the newest one"), Some("--to REVISION"));
+    }
+    fits
+}
+
+/// What stands in the way of the steps that were chosen: then none of them is taken.
+fn obstacles(plan: &mut Plan, view: &View<'_>, policy: &Policy) {
+    let Some(revision) = applied_revision(plan) else { return };
+    if view.evidence.namespace == NamespacePhase::Terminating {
+        plan.refuse("the namespace is terminating: nothing can be created in it".into(), None);
+    }
+    let going: Vec<_> = view.terminating(revision).map(|seen| seen.id.to_string()).collect();
+    if !going.is_empty() {
+        let reason = format!("{} is being deleted, and the plan needs it", going.join(", "));
+        return plan.wait_for(Wait { reason, until: None, author: false });
+    }
+    unknown_kinds(plan, view, revision, policy);
+    foreign_objects(plan, view, revision);
+}
+
+/// An object whose kind is not served cannot exist, so an old one may be skipped; one of the target's never.
+fn unknown_kinds(plan: &mut Plan, view: &View<'_>, revision: Revision, policy: &Policy) {
+    let mut old = BTreeSet::new();
+    for listed in &view.evidence.unknown_kinds {
+        let text = format!("{} ({})", listed.id, listed.api_version);
+        if listed.revision == revision {
+            let reason = format!("the server does not serve the kind of {text}, which revision {revision} needs");
+            plan.refuse(reason, Some("--to REVISION"));
+        } else {
+            old.insert(text);
+        }
+    }
+    if !old.is_empty() && !policy.skip_unknown_kinds {
+        let old: Vec<_> = old.into_iter().collect();
+        plan.refuse(format!("the server does not serve the kind of {}", old.join(", ")), Some("--skip-unknown-kinds"));
+    }
+}
+
+fn foreign_objects(plan: &mut Plan, view: &View<'_>, revision: Revision) {
+    for seen in view.of(revision) {
+        if let Some(live) = &seen.live
+            && let super::Owner::Other { namespace, name } = &live.owner
+        {
+            plan.refuse(format!("{} belongs to release {namespace}/{name}", seen.id), None);
+        }
+    }
+}
+
+fn applied_revision(plan: &Plan) -> Option<Revision> {
+    plan.steps.iter().find_map(|step| match step {
+        Step::Apply { revision, .. } => Some(*revision),
+        Step::CreateRollback { .. }
+        | Step::Close { .. }
+        | Step::Relabel { .. }
+        | Step::DeleteObjects { .. }
+        | Step::AwaitReady { .. }
+        | Step::DeleteRecord { .. }
+        | Step::Quarantine { .. } => None,
+    })
+}
+
+fn search(history: &History, last: Revision, policy: &Policy) -> Search {
+    let suspects = if policy.allow_suspect_target { Suspects::Allow } else { Suspects::Skip };
+    let mut search = target(history, last, suspects);
+    if let Some(wanted) = policy.to {
+        if let Some(found) = search.target.filter(|found| *found != wanted) {
+            search.skipped.insert(0, Skipped { revision: found, reason: "--to names another".into() });
+        }
+        search.skipped.retain(|skip| skip.revision != wanted);
+        search.target = Some(wanted);
+    }
+    search
+}
+
+/// A pending rollback's own target: a person was fleeing the last deployed revision.
+fn alternative(release: &Release, history: &History, target: Option<Revision>) -> Option<Revision> {
+    if release.status() != &Status::PendingRollback {
+        return None;
+    }
+    let equal = || history.entries().iter().find(|e| e.sound().is_some_and(|r| equal_text(r, release)));
+    let named = rollback_target(release).or_else(|| equal().map(|entry| entry.revision))?;
+    history.get(named).and_then(Entry::sound).map(|_| named).filter(|_| Some(named) != target)
+}
+
+fn is_uninstalling_below(history: &History, last: &Entry, target: Option<Revision>) -> bool {
+    let below = history.entries().iter().rev().find(|entry| entry.revision < last.revision);
+    target.is_none() && below.is_some_and(|entry| entry.status() == Some(&Status::Uninstalling))
+}
+
+fn same_manifest(history: &History, target: Revision, release: &Release) -> bool {
+    history.get(target).and_then(Entry::sound).is_some_and(|other| equal_text(other, release))
+}
+
+fn equal_text(a: &Release, b: &Release) -> bool {
+    a.manifest().trim() == b.manifest().trim()
+}
+
+fn finding(fact: String, source: &str) -> Finding {
+    Finding { fact, source: source.into() }
+}
+
+impl Plan {
+    fn new(history: &History, state: State) -> Self {
+        Self {
+            namespace: history.namespace.clone(),
+            name: history.name.clone(),
+            state,
+            verdict: Verdict::Nothing,
+            revision: history.last().map(|last| last.revision),
+            target: None,
+            alternative: None,
+            evidence: Vec::new(),
+            steps: Vec::new(),
+            changes: Vec::new(),
+            deletes: Vec::new(),
+            kept: Vec::new(),
+            skipped: Vec::new(),
+            refusals: Vec::new(),
+            wait: None,
+        }
+    }
+
+    pub(super) fn note(&mut self, fact: String, source: &str) {
+        self.evidence.push(finding(fact, source));
+    }
+
+    /// Nothing is done: whatever was planned is dropped.
+    pub(super) fn refuse(&mut self, reason: String, flag: Option<&str>) {
+        self.verdict = Verdict::Refuse;
+        self.drop_steps();
+        self.refusals.push(Refusal { reason, flag: flag.map(Into::into) });
+    }
+
+    fn wait_for(&mut self, wait: Wait) {
+        self.verdict = Verdict::Wait;
+        self.drop_steps();
+        self.wait = Some(wait);
+    }
+
+    fn drop_steps(&mut self) {
+        self.steps.clear();
+        self.changes.clear();
+        self.deletes.clear();
+    }
+}

@@ -1,0 +1,152 @@
+//! Which revision is "last deployed": the one to go back to. Never "revision minus one".
+
+use serde::Serialize;
+
+use crate::release::{Entry, History, Release, Revision, Status};
+
+/// The search for a revision to go back to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Search {
+    /// The revision found.
+    pub target: Option<Revision>,
+    /// What was passed over, newest first, each with its reason.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A candidate that was passed over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Which.
+    pub revision: Revision,
+    /// Why.
+    pub reason: String,
+}
+
+/// Whether a revision that is only suspected of having worked may be gone back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suspects {
+    /// Passed over.
+    Skip,
+    /// Taken where nothing better is found.
+    Allow,
+}
+
+/// Finds the revision to go back to below `before`: the highest `deployed` one of the current epoch, else the highest
+/// clean `superseded` one, else, with [`Suspects::Allow`], the highest suspect one.
+#[must_use]
+pub fn target(history: &History, before: Revision, suspects: Suspects) -> Search {
+    let epoch = epoch(history, before);
+    let mut found = [None; 3];
+    let mut skipped = Vec::new();
+    for entry in epoch.iter().rev() {
+        match grade(history, entry) {
+            Grade::Deployed => found[0] = found[0].or(Some(entry.revision)),
+            Grade::Clean => found[1] = found[1].or(Some(entry.revision)),
+            Grade::Suspect(reason) => {
+                found[2] = found[2].or(Some(entry.revision));
+                skipped.push(Skipped { revision: entry.revision, reason });
+            }
+            Grade::No(reason) => skipped.push(Skipped { revision: entry.revision, reason }),
+        }
+    }
+    let suspect = found[2].filter(|_| suspects == Suspects::Allow);
+    let target = found[0].or(found[1]).or(suspect);
+    if let (Some(_), Some(passed)) = (found[0], found[1].filter(|clean| found[0] < Some(*clean))) {
+        skipped.push(Skipped { revision: passed, reason: "a record that says deployed goes first".into() });
+    }
+    skipped.retain(|skip| Some(skip.revision) != target);
+    skipped.sort_by_key(|skip| std::cmp::Reverse(skip.revision));
+    Search { target, skipped }
+}
+
+/// The records below `before` since the release was last uninstalled or installed over kept history.
+fn epoch(history: &History, before: Revision) -> &[Entry] {
+    let below = history.entries().partition_point(|entry| entry.revision < before);
+    let entries = history.entries().get(..below).unwrap_or_default();
+    let start = entries.iter().rposition(ends_epoch).map_or(0, |at| at + 1);
+    entries.get(start..).unwrap_or_default()
+}
+
+fn ends_epoch(entry: &Entry) -> bool {
+    let Some(release) = entry.release() else { return false };
+    match release.status() {
+        Status::Uninstalled | Status::Uninstalling => true,
+        Status::Superseded => {
+            release.info().deleted.is_some() || release.info().description == "superseded by new release"
+        }
+        Status::Unknown
+        | Status::Deployed
+        | Status::Failed
+        | Status::PendingInstall
+        | Status::PendingUpgrade
+        | Status::PendingRollback
+        | Status::Other(_) => false,
+    }
+}
+
+enum Grade {
+    Deployed,
+    Clean,
+    Suspect(String),
+    No(String),
+}
+
+fn grade(history: &History, entry: &Entry) -> Grade {
+    let Some(release) = entry.sound() else { return Grade::No("its record cannot be read".into()) };
+    match release.status() {
+        Status::Deployed => Grade::Deployed,
+        Status::Superseded => suspicion(history, entry.revision, release).map_or(Grade::Clean, Grade::Suspect),
+        Status::Unknown
+        | Status::Uninstalled
+        | Status::Failed
+        | Status::Uninstalling
+        | Status::PendingInstall
+        | Status::PendingUpgrade
+        | Status::PendingRollback
+        | Status::Other(_) => Grade::No(format!("it is {}", release.status())),
+    }
+}
+
+/// Why a superseded record may never have worked, if so.
+fn suspicion(history: &History, revision: Revision, release: &Release) -> Option<String> {
+    let description = &release.info().description;
+    if unfinished(description) {
+        return Some(format!("superseded, but its description is still {description:?}"));
+    }
+    if let Some(after) = successor(history, revision)
+        && after.release().is_some_and(is_failed_rollback)
+    {
+        let by = after.revision;
+        return Some(format!("superseded by the failed rollback {by}, which relabels whatever was current"));
+    }
+    let to = rollback_target(release).filter(|to| *to < revision)?;
+    let origin = history.get(to)?.release()?;
+    let bad = match origin.status() {
+        Status::Deployed => None,
+        Status::Superseded => suspicion(history, to, origin),
+        other => Some(format!("it is {other}")),
+    };
+    bad.map(|why| format!("a rollback to {to}, which is no good revision: {why}"))
+}
+
+/// Descriptions that Helm leaves on an operation that did not end, or ended badly; and ours.
+fn unfinished(description: &str) -> bool {
+    let begun = ["Preparing upgrade", "Initial install underway", "Interrupted"];
+    begun.iter().any(|text| description.starts_with(text)) || description.contains("failed")
+}
+
+fn successor(history: &History, revision: Revision) -> Option<&Entry> {
+    history.entries().iter().find(|entry| entry.revision > revision)
+}
+
+fn is_failed_rollback(release: &Release) -> bool {
+    release.status() == &Status::Failed
+        && (release.info().rollback_revision > 0 || release.info().description.starts_with("Rollback"))
+}
+
+/// Where a rollback goes back to: Helm 4 says it in a field, Helm 3 only in its description.
+#[must_use]
+pub fn rollback_target(release: &Release) -> Option<Revision> {
+    let described = || release.info().description.strip_prefix("Rollback to ").and_then(|text| text.parse().ok());
+    Revision::new(release.info().rollback_revision).or_else(described)
+}

@@ -1,0 +1,128 @@
+//! The words that the plan table is written in, each decided from what was seen.
+
+use super::evidence::{Evidence, HookObject, HookPhase, Live, Seen};
+use crate::readiness::{Readiness, is_workload};
+use crate::release::{Release, Revision, Status};
+
+/// What was seen, from the standpoint of the last record.
+pub(super) struct View<'a> {
+    pub(super) evidence: &'a Evidence,
+    pub(super) last: Revision,
+    pub(super) release: &'a Release,
+    pub(super) target: Option<Revision>,
+}
+
+/// How the hooks that run after the objects were applied stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PostHooks {
+    /// All ended well, or there are none.
+    Settled,
+    /// One failed.
+    Failed,
+    /// One never ran, or its end is not known.
+    NotRun,
+}
+
+impl<'a> View<'a> {
+    /// The objects of the last record's manifest.
+    pub(super) fn of_last(&self) -> impl Iterator<Item = &'a Seen> {
+        self.of(self.last)
+    }
+
+    pub(super) fn of(&self, revision: Revision) -> impl Iterator<Item = &'a Seen> {
+        self.evidence.objects.iter().filter(move |seen| seen.listed.contains(&revision))
+    }
+
+    /// The objects of the last manifest that are missing, not ours, going, or do not hold it.
+    pub(super) fn unapplied(&self) -> Vec<&'a Seen> {
+        self.of_last().filter(|seen| !holds(seen, self.last)).collect()
+    }
+
+    /// Every object of the last manifest is there, ours, not terminating, and holds what it says.
+    pub(super) fn is_applied(&self) -> bool {
+        self.unapplied().is_empty() && !self.evidence.unknown_kinds.iter().any(|listed| listed.revision == self.last)
+    }
+
+    /// The workloads of the last manifest that are not ready.
+    pub(super) fn unready(&self) -> Vec<&'a Seen> {
+        self.of_last().filter(|seen| is_workload(&seen.id.group, &seen.id.kind) && !is_ready(seen)).collect()
+    }
+
+    /// Live objects of ours that some manifest in question lists and the one of `goal` does not.
+    pub(super) fn stale(&self, goal: Revision) -> impl Iterator<Item = &'a Seen> {
+        let ours = |seen: &&Seen| seen.live.as_ref().is_some_and(Live::is_ours);
+        let dropped = move |seen: &&Seen| !seen.listed.contains(&goal) && !seen.listed.is_empty();
+        self.evidence.objects.iter().filter(dropped).filter(ours)
+    }
+
+    /// No object differs from the baseline: what the target lists holds it, what only the last lists is not there.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.evidence.objects.iter().all(|seen| match self.target {
+            Some(target) if seen.listed.contains(&target) => holds(seen, target),
+            Some(_) | None => seen.live.as_ref().is_none_or(|live| !live.is_ours()),
+        })
+    }
+
+    /// The objects of the last manifest that are or have been in service, or hold data.
+    pub(super) fn living(&self) -> Vec<&'a Seen> {
+        let lives = |seen: &&Seen| seen.live.as_ref().is_some_and(|live| live.is_ours() && live.lives);
+        self.of_last().filter(lives).collect()
+    }
+
+    /// The hook objects that are at work.
+    pub(super) fn active_hooks(&self) -> impl Iterator<Item = &'a HookObject> {
+        self.evidence.hooks.iter().filter(|hook| hook.phase == HookPhase::Active)
+    }
+
+    /// The objects of `revision` that are being deleted.
+    pub(super) fn terminating(&self, revision: Revision) -> impl Iterator<Item = &'a Seen> {
+        self.of(revision).filter(|seen| seen.live.as_ref().is_some_and(|live| live.terminating))
+    }
+
+    /// How the hooks of this operation that come after the apply stand: by the record, and by what is live.
+    pub(super) fn post_hooks(&self) -> PostHooks {
+        let event = match self.release.status() {
+            Status::PendingUpgrade => "post-upgrade",
+            Status::PendingRollback => "post-rollback",
+            Status::Uninstalling | Status::Uninstalled => "post-delete",
+            Status::PendingInstall
+            | Status::Unknown
+            | Status::Deployed
+            | Status::Superseded
+            | Status::Failed
+            | Status::Other(_) => "post-install",
+        };
+        let hooks = self.release.hooks();
+        let phases: Vec<_> = hooks.iter().filter(|h| h.runs_at(event)).map(|h| self.hook_phase(h)).collect();
+        if phases.contains(&HookPhase::Failed) {
+            PostHooks::Failed
+        } else if phases.iter().all(|phase| *phase == HookPhase::Succeeded) {
+            PostHooks::Settled
+        } else {
+            PostHooks::NotRun
+        }
+    }
+
+    /// A live hook object of this operation speaks first; for one that is gone, the record does, where its run is not
+    /// older than the record itself (a rollback by Helm 3 copies the old one).
+    fn hook_phase(&self, hook: &crate::release::Hook) -> HookPhase {
+        let live = self.evidence.hooks.iter().find(|seen| seen.id.kind == hook.kind && seen.id.name == hook.name);
+        if let Some(seen) = live.filter(|seen| seen.born) {
+            return seen.phase;
+        }
+        let fresh = hook.last_run.started_at.is_some() && hook.last_run.started_at >= self.release.info().last_deployed;
+        match hook.last_run.phase.as_str() {
+            "Succeeded" if fresh => HookPhase::Succeeded,
+            "Failed" if fresh => HookPhase::Failed,
+            _ => HookPhase::Missing,
+        }
+    }
+}
+
+fn holds(seen: &Seen, revision: Revision) -> bool {
+    seen.live.as_ref().is_some_and(|live| live.is_ours() && live.holds.contains(&revision))
+}
+
+fn is_ready(seen: &Seen) -> bool {
+    seen.live.as_ref().is_some_and(|live| live.readiness == Readiness::Current)
+}
