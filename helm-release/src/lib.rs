@@ -5,3 +5,8 @@ pub mod manifest;
 pub mod plan;
 pub mod readiness;
 pub mod release;
+
+#[cfg(feature = "kube")]
+pub mod cluster;
+#[cfg(feature = "kube")]
+pub mod storage;

@@ -1,0 +1,279 @@
+//! Requests: counted, stoppable, and sent again only where that is safe.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use http::{HeaderMap, Method, Request, StatusCode, header};
+use kube::client::Body;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::{Cause, Error, Status};
+use super::stop::Stop;
+
+/// How long a write that is under way may take to end once it is time to stop.
+const GRACE: Duration = Duration::from_secs(3);
+const ATTEMPTS: u32 = 8;
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// A connection to one API server that counts what it sends.
+#[derive(Clone)]
+pub struct Wire {
+    client: kube::Client,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    read: AtomicU64,
+    write: AtomicU64,
+    answered: AtomicBool,
+}
+
+/// How many requests were sent. Dry runs and reviews change nothing and count as reads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Requests {
+    /// Requests that change nothing.
+    pub read: u64,
+    /// Requests that may change stored state.
+    pub write: u64,
+}
+
+/// What a request is for, and so whether it may be sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Changes nothing: a read, a dry run, a review.
+    Read,
+    /// Changes something, to the same end however often it is sent.
+    Idempotent,
+    /// Changes something once: on an ambiguous answer the caller reads back.
+    Once,
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) attempt: String,
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) body: Option<Value>,
+    pub(crate) content_type: &'static str,
+    pub(crate) accept: &'static str,
+    pub(crate) purpose: Purpose,
+}
+
+/// A good answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) date: Option<DateTime<Utc>>,
+    body: Vec<u8>,
+    attempt: String,
+}
+
+impl Call {
+    pub(crate) fn get(attempt: impl Into<String>, path: impl Into<String>) -> Self {
+        Self::new(attempt, Method::GET, path, None, Purpose::Read)
+    }
+
+    pub(crate) fn new(
+        attempt: impl Into<String>,
+        method: Method,
+        path: impl Into<String>,
+        body: Option<Value>,
+        purpose: Purpose,
+    ) -> Self {
+        let (content_type, accept) = ("application/json", "application/json");
+        Self { attempt: attempt.into(), method, path: path.into(), body, content_type, accept, purpose }
+    }
+}
+
+impl Answer {
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        let malformed = |why| Error { attempt: self.attempt.clone(), cause: Cause::Malformed(why) };
+        serde_json::from_slice(&self.body).map_err(malformed)
+    }
+}
+
+impl Wire {
+    /// Sends through `client`.
+    #[must_use]
+    pub fn new(client: kube::Client) -> Self {
+        Self { client, counts: Arc::default() }
+    }
+
+    /// How many requests were sent so far.
+    #[must_use]
+    pub fn requests(&self) -> Requests {
+        let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        Requests { read: count(&self.counts.read), write: count(&self.counts.write) }
+    }
+
+    /// Counts anew, over the same connections.
+    #[must_use]
+    pub fn recount(&self) -> Self {
+        let counts = Counts { answered: self.counts.answered.load(Ordering::Relaxed).into(), ..Counts::default() };
+        Self { client: self.client.clone(), counts: Arc::new(counts) }
+    }
+
+    /// `None` where the answer is 404.
+    pub(crate) async fn find(&self, call: Call, stop: &Stop) -> Result<Option<Answer>, Error> {
+        match self.send(call, stop).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) async fn send(&self, call: Call, stop: &Stop) -> Result<Answer, Error> {
+        let mut pause = FIRST_PAUSE;
+        for attempt in 1.. {
+            let (error, after) = match self.once(&call, stop).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            if attempt >= ATTEMPTS || !self.may_repeat(call.purpose, &error) {
+                return Err(error);
+            }
+            tracing::debug!(attempt, error = %error.cause, "sending again: {}", call.attempt);
+            let wait = after.unwrap_or(pause).min(LONGEST_PAUSE);
+            if stop.run(tokio::time::sleep(wait)).await.is_err() {
+                return Err(error);
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        unreachable_call(&call)
+    }
+
+    /// A 429 was not carried out, whatever it was. The rest is sent again only if that does no harm; and a server that
+    /// never answered is not waited for.
+    fn may_repeat(&self, purpose: Purpose, error: &Error) -> bool {
+        let harmless = purpose != Purpose::Once;
+        match &error.cause {
+            Cause::Refused { code: 429, .. } => true,
+            Cause::Refused { code: 500 | 503 | 504, .. } => harmless,
+            Cause::Unreachable(_) => harmless && self.counts.answered.load(Ordering::Relaxed),
+            Cause::Refused { .. } | Cause::Forbidden { .. } | Cause::Malformed(_) | Cause::Stopped(_) => false,
+        }
+    }
+
+    async fn once(&self, call: &Call, stop: &Stop) -> Result<Answer, (Error, Option<Duration>)> {
+        let fail = |cause: Cause| (Error { attempt: call.attempt.clone(), cause }, None);
+        let request = build(call).map_err(|why| fail(Cause::Unreachable(why.into())))?;
+        let count = if call.purpose == Purpose::Read { &self.counts.read } else { &self.counts.write };
+        count.fetch_add(1, Ordering::Relaxed);
+        let exchange = async {
+            let response = self.client.send(request).await?;
+            let (parts, body) = response.into_parts();
+            Ok::<_, kube::Error>((parts, body.collect_bytes().await?.to_vec()))
+        };
+        // A read is dropped where it stands; a write that is under way is let end, so that none is left behind.
+        let ended = match call.purpose {
+            Purpose::Read => stop.run(exchange).await,
+            Purpose::Idempotent | Purpose::Once => stop.run_to_end(exchange, GRACE).await,
+        };
+        let (parts, body) = ended.map_err(|why| fail(why.into()))?.map_err(|why| fail(cause_of(why)))?;
+        self.counts.answered.store(true, Ordering::Relaxed);
+        if parts.status.is_success() {
+            return Ok(Answer { date: date(&parts.headers), body, attempt: call.attempt.clone() });
+        }
+        Err((refused(call, parts.status, &body), retry_after(&parts.headers)))
+    }
+}
+
+fn unreachable_call(call: &Call) -> Result<Answer, Error> {
+    let cause = Cause::Unreachable("no attempt was left".into());
+    Err(Error { attempt: call.attempt.clone(), cause })
+}
+
+fn build(call: &Call) -> Result<Request<Body>, http::Error> {
+    let body = call.body.as_ref().map(|value| value.to_string().into_bytes()).unwrap_or_default();
+    Request::builder()
+        .method(call.method.clone())
+        .uri(&call.path)
+        .header(header::ACCEPT, call.accept)
+        .header(header::CONTENT_TYPE, call.content_type)
+        .body(Body::from(body))
+}
+
+/// kube repeats its sources in its own text; only the innermost says what happened.
+fn cause_of(error: kube::Error) -> Cause {
+    Cause::Unreachable(Box::new(error))
+}
+
+fn refused(call: &Call, status: StatusCode, body: &[u8]) -> Error {
+    let Status { message, reason } = serde_json::from_slice(body).unwrap_or_default();
+    let plain = || String::from_utf8_lossy(body.get(..300).unwrap_or(body)).trim().to_owned();
+    let message = if message.is_empty() { plain() } else { message };
+    let message = if message.is_empty() { status.to_string() } else { message };
+    let cause = if status == StatusCode::FORBIDDEN && !message.contains("being terminated") {
+        let (verb, resource, namespace) = permission(call);
+        Cause::Forbidden { verb, resource, namespace, message }
+    } else {
+        Cause::Refused { code: status.as_u16(), reason, message }
+    };
+    Error { attempt: call.attempt.clone(), cause }
+}
+
+/// Reads the permission that a request needs off its path.
+fn permission(call: &Call) -> (String, String, String) {
+    let path = call.path.split('?').next().unwrap_or_default();
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    let group = match parts.next() {
+        Some("apis") => parts.next().unwrap_or_default(),
+        _ => "",
+    };
+    let mut rest: Vec<_> = parts.skip(1).collect();
+    let mut namespace = "";
+    if rest.len() >= 2 && rest.first() == Some(&"namespaces") {
+        namespace = rest.get(1).copied().unwrap_or_default();
+        if rest.len() > 2 {
+            rest.drain(..2);
+        }
+    }
+    let named = rest.len() >= 2;
+    let resource = rest.first().copied().unwrap_or_default();
+    let verb = match call.method.as_str() {
+        "GET" if named => "get",
+        "GET" => "list",
+        "POST" => "create",
+        "PUT" => "update",
+        "PATCH" => "patch",
+        _ => "delete",
+    };
+    let dotted = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+    (verb.into(), dotted, namespace.into())
+}
+
+fn date(headers: &HeaderMap) -> Option<DateTime<Utc>> {
+    let text = headers.get(header::DATE)?.to_str().ok()?;
+    DateTime::parse_from_rfc2822(text).ok().map(|date| date.to_utc())
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needs(method: Method, path: &str) -> (String, String, String) {
+        permission(&Call::new("x", method, path, None, Purpose::Read))
+    }
+
+    #[test]
+    fn the_permission_that_was_missing_is_read_off_the_request() {
+        let words = |v: &str, r: &str, n: &str| (v.to_owned(), r.to_owned(), n.to_owned());
+        assert_eq!(needs(Method::GET, "/api/v1/namespaces/ns/secrets?limit=5"), words("list", "secrets", "ns"));
+        assert_eq!(
+            needs(Method::PATCH, "/apis/apps/v1/namespaces/ns/deployments/web"),
+            words("patch", "deployments.apps", "ns")
+        );
+        assert_eq!(needs(Method::GET, "/api/v1/namespaces/ns"), words("get", "namespaces", "ns"));
+        assert_eq!(needs(Method::GET, "/api/v1/secrets"), words("list", "secrets", ""));
+    }
+}

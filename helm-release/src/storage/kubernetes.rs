@@ -1,0 +1,317 @@
+//! Records as Secrets or ConfigMaps.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, Utc};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Detail, Driver, DriverKind, Error, Listing, NewRecord, Query, Record};
+use crate::cluster::{Call, Purpose, Stop, Wire, encode};
+use crate::release::{Namespace, Stored};
+
+/// The type of every Secret that holds a record; ConfigMaps have none.
+const SECRET_TYPE: &str = "helm.sh/release.v1";
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// Helm's Secret and ConfigMap drivers.
+#[derive(Clone)]
+pub struct Kubernetes {
+    wire: Wire,
+    kind: DriverKind,
+}
+
+#[derive(Deserialize)]
+struct List {
+    #[serde(default)]
+    metadata: ListMetadata,
+    items: Vec<Item>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ListMetadata {
+    r#continue: String,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    metadata: Metadata,
+    #[serde(default)]
+    data: Option<Data>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Data {
+    release: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default)]
+    uid: String,
+    creation_timestamp: Option<DateTime<Utc>>,
+    #[serde(default)]
+    managed_fields: Vec<ManagedFields>,
+}
+
+#[derive(Deserialize)]
+struct ManagedFields {
+    time: Option<DateTime<Utc>>,
+}
+
+impl Kubernetes {
+    /// Records of `kind` behind `wire`.
+    #[must_use]
+    pub fn new(wire: Wire, kind: DriverKind) -> Self {
+        Self { wire, kind }
+    }
+
+    fn path(&self, namespace: Option<&str>, key: Option<&str>) -> String {
+        let scope = namespace.map(|namespace| format!("/namespaces/{}", encode(namespace))).unwrap_or_default();
+        let key = key.map(|key| format!("/{}", encode(key))).unwrap_or_default();
+        format!("/api/v1{scope}/{}{key}", self.plural())
+    }
+
+    fn plural(&self) -> &'static str {
+        match self.kind {
+            DriverKind::Secrets => "secrets",
+            DriverKind::ConfigMaps => "configmaps",
+        }
+    }
+
+    /// A Secret's `data` is base64 once more than a ConfigMap's.
+    fn record(&self, item: Item) -> Record {
+        let text = item.data.and_then(|data| data.release);
+        let body = text.map(|text| match self.kind {
+            DriverKind::Secrets => STANDARD.decode(&text).unwrap_or_else(|_| text.into_bytes()),
+            DriverKind::ConfigMaps => text.into_bytes(),
+        });
+        let metadata = item.metadata;
+        let stored = Stored {
+            key: metadata.name,
+            labels: metadata.labels.unwrap_or_default(),
+            resource_version: metadata.resource_version,
+            uid: metadata.uid,
+            created: metadata.creation_timestamp,
+            touched: metadata.managed_fields.iter().filter_map(|entry| entry.time).max(),
+        };
+        Record { namespace: metadata.namespace, stored, body }
+    }
+
+    fn data(&self, body: &str) -> Value {
+        match self.kind {
+            DriverKind::Secrets => json!({"release": STANDARD.encode(body)}),
+            DriverKind::ConfigMaps => json!({"release": body}),
+        }
+    }
+
+    fn object(&self, record: &NewRecord, namespace: &Namespace) -> Value {
+        let metadata =
+            json!({"name": record.key.to_string(), "namespace": namespace.as_str(), "labels": record.labels});
+        let data = self.data(&record.body);
+        match self.kind {
+            DriverKind::Secrets => {
+                json!({"apiVersion": "v1", "kind": "Secret", "type": SECRET_TYPE, "metadata": metadata, "data": data})
+            }
+            DriverKind::ConfigMaps => {
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+            }
+        }
+    }
+
+    async fn pages(&self, query: &Query, stop: &Stop) -> Result<Listing, Error> {
+        let mut listing = Listing::default();
+        let mut token = String::new();
+        loop {
+            let call = self.list_call(query, &token);
+            let answer = match self.wire.send(call, stop).await {
+                // The list grew too old between two pages: begin again.
+                Err(error) if error.code() == Some(410) && !token.is_empty() => {
+                    (listing.records, token) = (Vec::new(), String::new());
+                    continue;
+                }
+                other => other?,
+            };
+            listing.date = answer.date;
+            let page: List = answer.json()?;
+            listing.records.extend(page.items.into_iter().map(|item| self.record(item)));
+            token = page.metadata.r#continue;
+            if token.is_empty() {
+                return Ok(listing);
+            }
+        }
+    }
+
+    fn list_call(&self, query: &Query, token: &str) -> Call {
+        let namespace = query.namespace.as_ref().map(Namespace::as_str);
+        let (limit, accept) = match query.detail {
+            Detail::Metadata => (500, METADATA_ONLY),
+            Detail::Payload => (100, "application/json"),
+        };
+        let selector = escape(&query.selector);
+        let mut path = format!("{}?limit={limit}&labelSelector={selector}", self.path(namespace, None));
+        if self.kind == DriverKind::Secrets {
+            path.push_str("&fieldSelector=type%3Dhelm.sh%2Frelease.v1");
+        }
+        if !token.is_empty() {
+            path.push_str(&format!("&continue={}", escape(token)));
+        }
+        let place = namespace.map_or("all namespaces".into(), |namespace| format!("namespace {namespace}"));
+        let mut call = Call::get(format!("list the release records in {place}"), path);
+        call.accept = accept;
+        call
+    }
+
+    async fn read(&self, namespace: &str, key: &str, stop: &Stop) -> Result<Option<Value>, Error> {
+        let call = Call::get(format!("read record {key}"), self.path(Some(namespace), Some(key)));
+        let answer = self.wire.find(call, stop).await?;
+        Ok(answer.map(|answer| answer.json()).transpose()?)
+    }
+
+    fn parse(&self, object: Value, key: &str) -> Result<Record, Error> {
+        let attempt = format!("read record {key}");
+        let malformed = |why| crate::cluster::Error { attempt, cause: crate::cluster::Cause::Malformed(why) };
+        Ok(serde_json::from_value(object).map(|item| self.record(item)).map_err(malformed)?)
+    }
+
+    /// After an answer that tells nothing: is what was to be written there?
+    async fn settle(
+        &self,
+        namespace: &str,
+        key: &str,
+        wanted: &Value,
+        error: crate::cluster::Error,
+        stop: &Stop,
+    ) -> Result<Record, Error> {
+        if !error.is_ambiguous() && !error.is_conflict() {
+            return Err(error.into());
+        }
+        let Some(found) = self.read(namespace, key, stop).await? else { return Err(error.into()) };
+        if found.get("data") == wanted.get("data")
+            && includes(&found["metadata"]["labels"], &wanted["metadata"]["labels"])
+        {
+            return self.parse(found, key);
+        }
+        if error.is_conflict() { Err(Error::Conflict { key: key.into() }) } else { Err(error.into()) }
+    }
+
+    async fn write(
+        &self,
+        object: &Value,
+        namespace: &str,
+        key: &str,
+        stop: &Stop,
+        create: bool,
+    ) -> Result<Record, Error> {
+        let (method, path, attempt) = if create {
+            (Method::POST, self.path(Some(namespace), None), format!("create record {key}"))
+        } else {
+            (Method::PUT, self.path(Some(namespace), Some(key)), format!("update record {key}"))
+        };
+        let call = Call::new(attempt, method, path, Some(object.clone()), Purpose::Once);
+        match self.wire.send(call, stop).await {
+            Ok(answer) => Ok(self.record(answer.json()?)),
+            Err(error) => self.settle(namespace, key, object, error, stop).await,
+        }
+    }
+}
+
+impl Driver for Kubernetes {
+    fn list<'a>(&'a self, query: &'a Query, stop: &'a Stop) -> BoxFuture<'a, Result<Listing, Error>> {
+        self.pages(query, stop).boxed()
+    }
+
+    fn get<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        key: &'a str,
+        stop: &'a Stop,
+    ) -> BoxFuture<'a, Result<Option<Record>, Error>> {
+        async move {
+            let found = self.read(namespace.as_str(), key, stop).await?;
+            found.map(|object| self.parse(object, key)).transpose()
+        }
+        .boxed()
+    }
+
+    fn create<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        record: &'a NewRecord,
+        stop: &'a Stop,
+    ) -> BoxFuture<'a, Result<Record, Error>> {
+        async move {
+            let object = self.object(record, namespace);
+            self.write(&object, namespace.as_str(), &record.key.to_string(), stop, true).await
+        }
+        .boxed()
+    }
+
+    fn update<'a>(
+        &'a self,
+        seen: &'a Record,
+        labels: &'a BTreeMap<String, String>,
+        body: Option<&'a str>,
+        stop: &'a Stop,
+    ) -> BoxFuture<'a, Result<Record, Error>> {
+        async move {
+            let key = seen.stored.key.as_str();
+            let conflict = || Error::Conflict { key: key.into() };
+            let mut object = self.read(&seen.namespace, key, stop).await?.ok_or_else(conflict)?;
+            if object["metadata"]["resourceVersion"] != seen.stored.resource_version.as_str() {
+                return Err(conflict());
+            }
+            for (label, value) in labels {
+                object["metadata"]["labels"][label] = json!(value);
+            }
+            if let Some(body) = body {
+                object["data"] = self.data(body);
+            }
+            self.write(&object, &seen.namespace, key, stop, false).await
+        }
+        .boxed()
+    }
+
+    fn delete<'a>(&'a self, seen: &'a Record, stop: &'a Stop) -> BoxFuture<'a, Result<(), Error>> {
+        async move {
+            let key = seen.stored.key.as_str();
+            let preconditions = json!({"uid": seen.stored.uid, "resourceVersion": seen.stored.resource_version});
+            let body = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
+            let path = self.path(Some(&seen.namespace), Some(key));
+            let call = Call::new(format!("delete record {key}"), Method::DELETE, path, Some(body), Purpose::Idempotent);
+            match self.wire.find(call, stop).await {
+                Ok(_) => Ok(()),
+                Err(error) if error.is_conflict() => Err(Error::Conflict { key: key.into() }),
+                Err(error) => Err(error.into()),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn includes(all: &Value, some: &Value) -> bool {
+    let wanted = some.as_object().into_iter().flatten();
+    wanted.into_iter().all(|(key, value)| all.get(key) == Some(value))
+}
+
+/// Percent-encodes a query value.
+fn escape(value: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+    let one = |b: u8| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
+    value.bytes().map(one).collect()
+}

@@ -1,0 +1,352 @@
+//! Where release records live: a [`Driver`] for each of Helm's, and [`Storage`] that makes histories of them.
+
+mod kubernetes;
+mod memory;
+
+pub use kubernetes::Kubernetes;
+pub use memory::Memory;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
+use thiserror::Error as ThisError;
+
+use crate::cluster::{self, Stop};
+use crate::codec;
+use crate::release::{Content, Entry, History, Invalid, Namespace, RecordKey, Release, ReleaseName};
+
+/// Helm's storage drivers that live in a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DriverKind {
+    /// Secrets of type `helm.sh/release.v1`: Helm's default.
+    Secrets,
+    /// ConfigMaps.
+    ConfigMaps,
+}
+
+/// A word that names no driver that we can reach.
+#[derive(Debug, Clone, PartialEq, Eq, ThisError)]
+pub enum UnknownDriver {
+    /// Helm knows it, but its records are in no cluster.
+    #[error("records of the {0} driver are in no cluster; secret and configmap can be read")]
+    OutOfReach(String),
+    /// Helm does not know it either.
+    #[error("{0:?} is no storage driver: secret or configmap")]
+    Unknown(String),
+}
+
+/// Why records could not be read or written.
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request failed.
+    #[error(transparent)]
+    Cluster(#[from] cluster::Error),
+    /// Another writer was faster: look again.
+    #[error("record {key} was changed by somebody else")]
+    Conflict {
+        /// The record.
+        key: String,
+    },
+    /// The record does not fit.
+    #[error("record {key} has {bytes} bytes, and {max} fit", max = codec::MAX_STORED)]
+    TooLarge {
+        /// The record.
+        key: String,
+        /// Its size as it would be stored, in bytes.
+        bytes: usize,
+    },
+    /// The record cannot be encoded.
+    #[error("record {key} cannot be encoded")]
+    Codec {
+        /// The record.
+        key: String,
+        /// Why.
+        source: codec::Error,
+    },
+}
+
+/// Which records.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// In one namespace, or in all.
+    pub namespace: Option<Namespace>,
+    /// A label selector.
+    pub selector: String,
+    /// Whether the payloads are wanted too.
+    pub detail: Detail,
+}
+
+/// How much of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Names and labels.
+    Metadata,
+    /// The payload too.
+    Payload,
+}
+
+/// A stored object that is, or claims to be, a record.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// Where it is.
+    pub namespace: String,
+    /// The object around it.
+    pub stored: crate::release::Stored,
+    /// The text that the codec reads; `None` if only metadata was asked for or the object has none.
+    pub body: Option<Vec<u8>>,
+}
+
+/// An answer to a [`Query`].
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// The records.
+    pub records: Vec<Record>,
+    /// The server's clock at the time, if it has one.
+    pub date: Option<DateTime<Utc>>,
+}
+
+/// A record to be created.
+#[derive(Debug, Clone)]
+pub struct NewRecord {
+    /// Its key.
+    pub key: RecordKey,
+    /// Its labels, all of them.
+    pub labels: BTreeMap<String, String>,
+    /// Its text, as the codec writes it.
+    pub body: String,
+}
+
+/// Where release records live. `create` is the lock: of two writers one wins.
+///
+/// # Guarantees
+/// `update` and `delete` act on exactly the stored object that was read, or fail with [`Error::Conflict`].
+/// An ambiguous answer to a write is settled by reading back.
+pub trait Driver: Send + Sync {
+    /// Lists records.
+    fn list<'a>(&'a self, query: &'a Query, stop: &'a Stop) -> BoxFuture<'a, Result<Listing, Error>>;
+
+    /// Reads one record by its object name.
+    fn get<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        key: &'a str,
+        stop: &'a Stop,
+    ) -> BoxFuture<'a, Result<Option<Record>, Error>>;
+
+    /// Creates a record that must not exist.
+    fn create<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        record: &'a NewRecord,
+        stop: &'a Stop,
+    ) -> BoxFuture<'a, Result<Record, Error>>;
+
+    /// Replaces labels and text of a record; labels that are not named stay.
+    fn update<'a>(
+        &'a self,
+        seen: &'a Record,
+        labels: &'a BTreeMap<String, String>,
+        body: Option<&'a str>,
+        stop: &'a Stop,
+    ) -> BoxFuture<'a, Result<Record, Error>>;
+
+    /// Deletes a record; one that is gone already is no failure.
+    fn delete<'a>(&'a self, seen: &'a Record, stop: &'a Stop) -> BoxFuture<'a, Result<(), Error>>;
+}
+
+/// Histories over a driver.
+#[derive(Clone)]
+pub struct Storage {
+    driver: Arc<dyn Driver>,
+}
+
+/// A history and the server's clock when it was read.
+#[derive(Debug, Clone)]
+pub struct Read {
+    /// The history; empty if there is no record.
+    pub history: History,
+    /// The server's clock.
+    pub date: Option<DateTime<Utc>>,
+}
+
+impl Storage {
+    /// Histories over `driver`.
+    #[must_use]
+    pub fn new(driver: Arc<dyn Driver>) -> Self {
+        Self { driver }
+    }
+
+    /// The driver.
+    #[must_use]
+    pub fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
+    /// All records of a release: those that its labels name, and those that only their object names tell.
+    ///
+    /// # Errors
+    /// The records cannot be listed. An absent release is an empty history, never an error.
+    pub async fn history(&self, namespace: &Namespace, name: &ReleaseName, stop: &Stop) -> Result<Read, Error> {
+        let labelled = Query {
+            namespace: Some(namespace.clone()),
+            selector: format!("owner=helm,name={name}"),
+            detail: Detail::Payload,
+        };
+        let unlabelled =
+            Query { namespace: Some(namespace.clone()), selector: format!("name!={name}"), detail: Detail::Metadata };
+        let odd = Query { selector: format!("owner!=helm,name={name}"), ..unlabelled.clone() };
+        let (listed, others, odd) = futures::try_join!(
+            self.driver.list(&labelled, stop),
+            self.driver.list(&unlabelled, stop),
+            self.driver.list(&odd, stop)
+        )?;
+        let mut records = listed.records;
+        for other in others.records.into_iter().chain(odd.records) {
+            let key = other.stored.key.parse::<RecordKey>();
+            if key.is_ok_and(|key| key.name == *name)
+                && let Some(record) = self.driver.get(namespace, &other.stored.key, stop).await?
+            {
+                records.push(record);
+            }
+        }
+        let entries = records.into_iter().filter_map(entry).collect();
+        Ok(Read { history: History::new(name.clone(), namespace.clone(), entries), date: listed.date })
+    }
+
+    /// Creates the record of a new revision with Helm's labels, and those of the user that `inherited` carries.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if it exists: somebody else took the lock. [`Error::TooLarge`] before anything is sent.
+    pub async fn create(
+        &self,
+        key: &RecordKey,
+        namespace: &Namespace,
+        release: &Release,
+        inherited: &BTreeMap<String, String>,
+        now: DateTime<Utc>,
+        stop: &Stop,
+    ) -> Result<Record, Error> {
+        let body = encode(&key.to_string(), release)?;
+        let mut labels = user_labels(inherited);
+        labels.extend(status_labels(key, release));
+        labels.insert("name".into(), key.name.to_string());
+        labels.insert("owner".into(), "helm".into());
+        labels.insert("createdAt".into(), now.timestamp().to_string());
+        self.driver.create(namespace, &NewRecord { key: key.clone(), labels, body }, stop).await
+    }
+
+    /// Writes a changed release back over the record that was read.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the record is no longer the one that was read.
+    pub async fn update(
+        &self,
+        seen: &Record,
+        key: &RecordKey,
+        release: &Release,
+        stop: &Stop,
+    ) -> Result<Record, Error> {
+        let body = encode(&seen.stored.key, release)?;
+        self.driver.update(seen, &status_labels(key, release), Some(&body), stop).await
+    }
+
+    /// Rewrites the labels `status` and `version` from the payload.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the record is no longer the one that was read.
+    pub async fn relabel(
+        &self,
+        seen: &Record,
+        key: &RecordKey,
+        release: &Release,
+        stop: &Stop,
+    ) -> Result<Record, Error> {
+        self.driver.update(seen, &status_labels(key, release), None, stop).await
+    }
+}
+
+/// Places a record in its history; `None` if neither payload, name nor label holds a revision.
+#[must_use]
+pub fn entry(record: Record) -> Option<Entry> {
+    let content = match record.body.as_deref().map(codec::decode) {
+        Some(Ok(release)) => Content::Readable(Box::new(release)),
+        Some(Err(error)) => Content::Unreadable { why: error.to_string() },
+        None => Content::Unreadable { why: "holds no release".into() },
+    };
+    Entry::place(record.stored, content)
+}
+
+/// The text to store, if it fits.
+pub(crate) fn encode(key: &str, release: &Release) -> Result<String, Error> {
+    let body = codec::encode(release).map_err(|source| Error::Codec { key: key.into(), source })?;
+    if body.len() > codec::MAX_STORED {
+        return Err(Error::TooLarge { key: key.into(), bytes: body.len() });
+    }
+    Ok(body)
+}
+
+fn status_labels(key: &RecordKey, release: &Release) -> BTreeMap<String, String> {
+    [("status", release.status().to_string()), ("version", key.revision.to_string())]
+        .map(|(label, value)| (label.to_owned(), value))
+        .into()
+}
+
+/// The labels that are not Helm's own.
+fn user_labels(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let system = ["name", "owner", "status", "version", "createdAt", "modifiedAt"];
+    let own = |label: &str| system.contains(&label);
+    labels.iter().filter(|(label, _)| !own(label)).map(|(label, value)| (label.clone(), value.clone())).collect()
+}
+
+impl FromStr for DriverKind {
+    type Err = UnknownDriver;
+
+    /// Takes the words that Helm takes for `HELM_DRIVER`; empty means Secrets.
+    fn from_str(word: &str) -> Result<Self, UnknownDriver> {
+        match word.to_ascii_lowercase().as_str() {
+            "" | "secret" | "secrets" => Ok(Self::Secrets),
+            "configmap" | "configmaps" => Ok(Self::ConfigMaps),
+            "memory" | "sql" => Err(UnknownDriver::OutOfReach(word.into())),
+            _ => Err(UnknownDriver::Unknown(word.into())),
+        }
+    }
+}
+
+impl DriverKind {
+    /// The driver that holds histories when this one holds none.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Secrets => Self::ConfigMaps,
+            Self::ConfigMaps => Self::Secrets,
+        }
+    }
+
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Secrets => "secret",
+            Self::ConfigMaps => "configmap",
+        }
+    }
+}
+
+impl fmt::Display for DriverKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A key from a record's own name, for reporting.
+///
+/// # Errors
+/// It is not canonical.
+pub fn key_of(record: &Record) -> Result<RecordKey, Invalid> {
+    record.stored.key.parse()
+}
