@@ -1,6 +1,7 @@
 //! `testcluster`: starts the real control plane for a command, or until it is told to stop.
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
+mod fixtures;
 mod serve;
 
 use std::{
@@ -45,6 +46,11 @@ enum Verb {
         /// The folder
         dir: PathBuf,
     },
+    /// Write the fixtures under `testdata` anew, under `run`
+    Fixtures {
+        /// The folder `testdata`
+        testdata: PathBuf,
+    },
     /// Become a program that dies with the process that started it
     #[command(hide = true)]
     Guard {
@@ -65,6 +71,7 @@ async fn main() -> Result<ExitCode> {
         Verb::Up { dir } => println!("{}", serve::up(&dir).await?.display()),
         Verb::Down { dir } => serve::down(&dir).await?,
         Verb::Serve { dir } => serve::serve(&dir).await?,
+        Verb::Fixtures { testdata } => fixtures::write(&testdata).await?,
         Verb::Guard { parent, command } => guard(parent, &command)?,
     }
     Ok(ExitCode::SUCCESS)
