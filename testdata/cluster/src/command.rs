@@ -1,6 +1,6 @@
 //! Commands and what became of them.
 
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use anyhow::{Result, bail};
 use tokio::process::Command;
@@ -52,10 +52,13 @@ impl Ran {
 /// # Errors
 /// The command could not be started. A command that fails is no error here: see [`Ran::ok`].
 pub async fn run(command: &mut Command) -> Result<Ran> {
-    let output = command.stdin(Stdio::null()).output().await?;
-    Ok(Ran {
+    Ok(ran(command.stdin(Stdio::null()).output().await?))
+}
+
+pub(crate) fn ran(output: Output) -> Ran {
+    Ran {
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    })
+    }
 }

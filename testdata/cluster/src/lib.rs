@@ -20,6 +20,7 @@ mod command;
 mod control_plane;
 mod namespace;
 mod programs;
+mod proxy;
 mod volumes;
 mod wait;
 
@@ -29,4 +30,5 @@ pub use command::{Helm, Ran, run};
 pub use control_plane::ControlPlane;
 pub use namespace::Namespace;
 pub use programs::{DIR_VARIABLE, Programs};
+pub use proxy::{Armed, Counts, Fault, Kind, Proxy, Request};
 pub use wait::until;
