@@ -1,1 +1,3 @@
 //! Helm releases.
+
+pub mod patch;
