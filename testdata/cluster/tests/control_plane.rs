@@ -10,7 +10,7 @@ use testcluster::{Cluster, Helm, Namespace, run, until};
 
 #[tokio::test]
 #[ignore = "needs the real control plane: make test"]
-async fn a_claim_that_names_no_class_binds() -> Result<()> {
+async fn a_claim_that_names_no_class_has_a_volume_as_long_as_it_lives() -> Result<()> {
     let namespace = Cluster::shared()?.namespace("claim").await?;
     let claim = json!({
         "metadata": { "name": "data" },

@@ -2,7 +2,12 @@
 //!
 //! These start control planes of their own.
 
-use std::{path::Path, process::Stdio};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+    process::Stdio,
+};
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -22,6 +27,35 @@ async fn without_a_control_plane_a_test_is_told_how_to_get_one() {
                 .contains("make test")
         );
     }
+}
+
+#[tokio::test]
+async fn without_go_or_with_an_old_one_the_build_names_the_command_that_helps() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let found =
+        run(Command::new("which").args(["bash", "dirname", "realpath", "sed", "sort", "head"]))
+            .await?
+            .ok()?;
+    for tool in found.lines().map(Path::new) {
+        symlink(tool, dir.path().join(tool.file_name().context("no name")?))?;
+    }
+    let complaint = async || {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/build.sh");
+        let ran = run(Command::new("bash")
+            .args([script, "nowhere"])
+            .env("PATH", dir.path()))
+        .await?;
+        assert_eq!(ran.code, Some(1));
+        anyhow::Ok(ran.stderr)
+    };
+    assert!(complaint().await?.contains("apt-get install -y golang-go"));
+    for old in ["#!/bin/sh\necho go1.19", "#!/bin/sh\nexit 1"] {
+        let go = dir.path().join("go");
+        fs::write(&go, old)?;
+        fs::set_permissions(&go, fs::Permissions::from_mode(0o755))?;
+        assert!(complaint().await?.contains("go env -w GOTOOLCHAIN=auto"));
+    }
+    Ok(())
 }
 
 #[tokio::test]
@@ -126,6 +160,6 @@ fn pid(line: &str) -> Result<Pid> {
 
 /// Whether the process runs. One that ended and that nobody has asked about yet does not.
 fn alive(pid: Pid) -> bool {
-    let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    let state = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     test_kill_process(pid).is_ok() && state.is_ok_and(|state| !state.contains(") Z "))
 }

@@ -5,12 +5,7 @@ mod fault;
 mod forward;
 mod journal;
 
-use std::{
-    fs,
-    path::PathBuf,
-    process::Stdio,
-    time::Duration,
-};
+use std::{fs, path::PathBuf, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result};
 use axum::Router;
