@@ -13,6 +13,7 @@ mod wire;
 pub use access::{Access, Permission};
 pub use error::{Cause, Error};
 pub use mapping::{Kinds, Resource};
+pub(crate) use object::Place;
 pub use object::{Merge, WriteMode};
 pub use stop::{Stop, Stopped};
 pub use wire::{Requests, Wire};

@@ -2,8 +2,7 @@
 
 use super::error::Error;
 use super::list::{
-    Fields, element_type, in_order, merge_key, same_element, sorted_maps, sorted_scalars,
-    without_duplicates,
+    Fields, element_type, in_order, merge_key, same_element, sorted_maps, sorted_scalars, without_duplicates,
 };
 use super::schema::{Merging, Schema, Strategy};
 use super::text::{Type, go_text};
@@ -23,17 +22,8 @@ pub(super) enum Half {
 ///
 /// # Errors
 /// See [`Error`].
-pub(super) fn difference(
-    from: &Fields,
-    to: &Fields,
-    schema: Schema,
-    half: Half,
-) -> Result<Fields, Error> {
-    Diff {
-        half,
-        retain_keys: false,
-    }
-    .maps(from, to, schema)
+pub(super) fn difference(from: &Fields, to: &Fields, schema: Schema, half: Half) -> Result<Fields, Error> {
+    Diff { half, retain_keys: false }.maps(from, to, schema)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -63,18 +53,9 @@ impl Diff {
         Ok(patch)
     }
 
-    fn field(
-        self,
-        key: &str,
-        from: &Value,
-        to: &Value,
-        schema: Schema,
-        patch: &mut Fields,
-    ) -> Result<(), Error> {
+    fn field(self, key: &str, from: &Value, to: &Value, schema: Schema, patch: &mut Fields) -> Result<(), Error> {
         match (from, to) {
-            (Value::Object(from), Value::Object(to)) => {
-                self.object_field(key, from, to, schema, patch)
-            }
+            (Value::Object(from), Value::Object(to)) => self.object_field(key, from, to, schema, patch),
             (Value::Array(from), Value::Array(to)) => self.list_field(key, from, to, schema, patch),
             _ => {
                 if from != to {
@@ -129,13 +110,7 @@ impl Diff {
         Ok(())
     }
 
-    fn lists(
-        self,
-        from: &[Value],
-        to: &[Value],
-        schema: Schema,
-        key: &str,
-    ) -> Result<ListPatch, Error> {
+    fn lists(self, from: &[Value], to: &[Value], schema: Schema, key: &str) -> Result<ListPatch, Error> {
         if from.is_empty() {
             return Ok(self.all_of(to));
         }
@@ -149,36 +124,19 @@ impl Diff {
 
     fn all_of(self, to: &[Value]) -> ListPatch {
         match self.half {
-            Half::Changes => ListPatch {
-                items: to.to_vec(),
-                ..ListPatch::default()
-            },
+            Half::Changes => ListPatch { items: to.to_vec(), ..ListPatch::default() },
             Half::Deletions => ListPatch::default(),
         }
     }
 
-    fn lists_of_maps(
-        self,
-        from: &[Value],
-        to: &[Value],
-        schema: Schema,
-        key: &str,
-    ) -> Result<ListPatch, Error> {
+    fn lists_of_maps(self, from: &[Value], to: &[Value], schema: Schema, key: &str) -> Result<ListPatch, Error> {
         let (items, deletions) = self.joined_maps(from, to, schema, key)?;
         let mut items = in_order(items, to, key, Type::Map)?;
         let reordered = !same_order(from, to, key)?;
         items.extend(deletions);
         let ordered = !items.is_empty() || (self.half == Half::Changes && reordered);
-        let order = if ordered {
-            keys_only(to, key)?
-        } else {
-            Vec::new()
-        };
-        Ok(ListPatch {
-            items,
-            order,
-            ..ListPatch::default()
-        })
+        let order = if ordered { keys_only(to, key)? } else { Vec::new() };
+        Ok(ListPatch { items, order, ..ListPatch::default() })
     }
 
     /// Walks both lists in the order of their merge keys.
@@ -193,16 +151,8 @@ impl Diff {
         let mut from = sorted_maps(from, key)?.into_iter().peekable();
         let mut to = sorted_maps(to, key)?.into_iter().peekable();
         while let Some(side) = next_side(from.peek(), to.peek()) {
-            let known = if side == Ordering::Greater {
-                None
-            } else {
-                from.next()
-            };
-            let wanted = if side == Ordering::Less {
-                None
-            } else {
-                to.next()
-            };
+            let known = if side == Ordering::Greater { None } else { from.next() };
+            let wanted = if side == Ordering::Less { None } else { to.next() };
             for (_, fields) in known.iter().chain(&wanted) {
                 merge_key(fields, key)?;
             }
@@ -218,13 +168,7 @@ impl Diff {
         Ok((items, deletions))
     }
 
-    fn element(
-        self,
-        from: &Fields,
-        to: &Fields,
-        schema: Schema,
-        key: &str,
-    ) -> Result<Option<Value>, Error> {
+    fn element(self, from: &Fields, to: &Fields, schema: Schema, key: &str) -> Result<Option<Value>, Error> {
         let mut patch = self.maps(from, to, schema)?;
         if patch.is_empty() {
             return Ok(None);
@@ -242,13 +186,7 @@ impl Diff {
         (self.half == Half::Changes).then(|| Value::Object(to.clone()))
     }
 
-    fn lists_of_scalars(
-        self,
-        from: &[Value],
-        to: &[Value],
-        key: &str,
-        kind: Type,
-    ) -> Result<ListPatch, Error> {
+    fn lists_of_scalars(self, from: &[Value], to: &[Value], key: &str, kind: Type) -> Result<ListPatch, Error> {
         let known = sorted_scalars(from);
         let (additions, deletions) = joined_scalars(&known, &sorted_scalars(to));
         match self.half {
@@ -259,11 +197,7 @@ impl Diff {
                 ..ListPatch::default()
             }),
             Half::Deletions => Ok(ListPatch {
-                order: if deletions.is_empty() {
-                    Vec::new()
-                } else {
-                    to.to_vec()
-                },
+                order: if deletions.is_empty() { Vec::new() } else { to.to_vec() },
                 deletions: without_duplicates(deletions),
                 ..ListPatch::default()
             }),
@@ -277,10 +211,7 @@ impl Diff {
     }
 
     fn with(self, merging: Merging) -> Self {
-        Self {
-            retain_keys: merging.retain_keys,
-            ..self
-        }
+        Self { retain_keys: merging.retain_keys, ..self }
     }
 }
 
@@ -325,16 +256,8 @@ fn joined_scalars(from: &[Value], to: &[Value]) -> (Vec<Value>, Vec<Value>) {
             (None, Some(_)) => Ordering::Greater,
             (None, None) => return (additions, deletions),
         };
-        let known = if side == Ordering::Greater {
-            None
-        } else {
-            from.next()
-        };
-        let wanted = if side == Ordering::Less {
-            None
-        } else {
-            to.next()
-        };
+        let known = if side == Ordering::Greater { None } else { from.next() };
+        let wanted = if side == Ordering::Less { None } else { to.next() };
         if side != Ordering::Equal {
             deletions.extend(known.cloned());
             additions.extend(wanted.cloned());
@@ -354,14 +277,8 @@ fn directive(from: &Value, to: &Value, patch: &mut Fields) -> Result<(), Error> 
 
 /// Names the fields to keep, if anything changes at all.
 fn add_retained_keys(from: &Fields, to: &Fields, patch: &mut Fields) {
-    let mut kept: Vec<_> = to
-        .iter()
-        .filter(|(_, value)| !value.is_null())
-        .map(|(key, _)| key.as_str())
-        .collect();
-    let clears = from
-        .iter()
-        .any(|(key, value)| !value.is_null() && !to.contains_key(key));
+    let mut kept: Vec<_> = to.iter().filter(|(_, value)| !value.is_null()).map(|(key, _)| key.as_str()).collect();
+    let clears = from.iter().any(|(key, value)| !value.is_null() && !to.contains_key(key));
     if !kept.is_empty() && (clears || !patch.is_empty()) {
         kept.sort_unstable();
         patch.insert("$retainKeys".to_owned(), json!(kept));
@@ -381,8 +298,6 @@ fn same_order(from: &[Value], to: &[Value], key: &str) -> Result<bool, Error> {
 }
 
 fn keys_only(list: &[Value], key: &str) -> Result<Vec<Value>, Error> {
-    let keys = list
-        .iter()
-        .map(|element| Ok(json!({ key: merge_key(super::list::as_map(element)?, key)? })));
+    let keys = list.iter().map(|element| Ok(json!({ key: merge_key(super::list::as_map(element)?, key)? })));
     keys.collect()
 }

@@ -35,28 +35,17 @@ fn compare(path: String, a: Option<&Value>, b: Option<&Value>, found: &mut Vec<F
         }
         (Some(Value::Array(left)), Some(Value::Array(right))) => {
             for index in 0..left.len().max(right.len()) {
-                compare(
-                    format!("{path}[{index}]"),
-                    left.get(index),
-                    right.get(index),
-                    found,
-                );
+                compare(format!("{path}[{index}]"), left.get(index), right.get(index), found);
             }
         }
-        (from, to) if from != to => found.push(FieldDifference {
-            path,
-            from: from.cloned(),
-            to: to.cloned(),
-        }),
+        (from, to) if from != to => found.push(FieldDifference { path, from: from.cloned(), to: to.cloned() }),
         _ => {}
     }
 }
 
 fn field_path(path: &str, key: &str) -> String {
-    let plain = !key.is_empty()
-        && key
-            .chars()
-            .all(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '$'));
+    let plain =
+        !key.is_empty() && key.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '$'));
     match (path, plain) {
         ("", true) => key.to_owned(),
         (_, true) => format!("{path}.{key}"),
@@ -70,10 +59,7 @@ mod tests {
     use serde_json::json;
 
     fn paths(a: &Value, b: &Value) -> Vec<String> {
-        differences(a, b)
-            .into_iter()
-            .map(|difference| difference.path)
-            .collect()
+        differences(a, b).into_iter().map(|difference| difference.path).collect()
     }
 
     #[test]
@@ -107,9 +93,6 @@ mod tests {
 
     #[test]
     fn longer_lists_differ_in_the_elements_the_other_lacks() {
-        assert_eq!(
-            paths(&json!({"a": [1, 2]}), &json!({"a": [1, 2, {"b": 3}]})),
-            ["a[2]"]
-        );
+        assert_eq!(paths(&json!({"a": [1, 2]}), &json!({"a": [1, 2, {"b": 3}]})), ["a[2]"]);
     }
 }

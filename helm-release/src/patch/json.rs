@@ -12,10 +12,7 @@ use serde_json::{Map, Value};
 /// object are neither seen nor undone.
 pub fn two_way_json(from: &Value, to: &Value) -> Value {
     let empty = Map::new();
-    let patch = difference(
-        from.as_object().unwrap_or(&empty),
-        to.as_object().unwrap_or(&empty),
-    );
+    let patch = difference(from.as_object().unwrap_or(&empty), to.as_object().unwrap_or(&empty));
     Value::Object(patch)
 }
 
@@ -63,15 +60,9 @@ fn difference(from: &Fields, to: &Fields) -> Fields {
 /// Equality, with numbers compared by value.
 fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
-        (Value::Number(left), Value::Number(right)) => {
-            left == right || left.as_f64() == right.as_f64()
-        }
+        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
         (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len()
-                && left
-                    .iter()
-                    .zip(right)
-                    .all(|(left, right)| same(left, right))
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
         }
         (Value::Object(left), Value::Object(right)) => {
             let found = |(key, left)| right.get(key).is_some_and(|right| same(left, right));

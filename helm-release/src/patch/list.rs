@@ -21,25 +21,18 @@ pub(super) fn element_type(lists: &[&[Value]]) -> Result<Type, Error> {
         None => Err(Error::NoElements),
         Some(Type::List) => Err(Error::ListOfLists),
         Some(first) if types.all(|other| other == first) => Ok(first),
-        Some(_) => Err(Error::MixedList {
-            lists: format!("[{}]", joined(lists)),
-        }),
+        Some(_) => Err(Error::MixedList { lists: format!("[{}]", joined(lists)) }),
     }
 }
 
 /// The element as an object.
 pub(super) fn as_map(element: &Value) -> Result<&Fields, Error> {
-    element
-        .as_object()
-        .ok_or_else(|| wrong_type(Type::Map, element))
+    element.as_object().ok_or_else(|| wrong_type(Type::Map, element))
 }
 
 /// What identifies an object of a merging list.
 pub(super) fn merge_key<'a>(fields: &'a Fields, key: &str) -> Result<&'a Value, Error> {
-    fields.get(key).ok_or_else(|| Error::NoMergeKey {
-        element: map_text(fields),
-        key: key.to_owned(),
-    })
+    fields.get(key).ok_or_else(|| Error::NoMergeKey { element: map_text(fields), key: key.to_owned() })
 }
 
 /// Whether two elements stand for the same thing; scalars if `key` is empty.
@@ -51,11 +44,7 @@ pub(super) fn same_element(left: &Value, right: &Value, key: &str) -> Result<boo
 }
 
 /// The index of the object with that merge key.
-pub(super) fn position_of(
-    list: &[Value],
-    key: &str,
-    value: &Value,
-) -> Result<Option<usize>, Error> {
+pub(super) fn position_of(list: &[Value], key: &str, value: &Value) -> Result<Option<usize>, Error> {
     for (index, element) in list.iter().enumerate() {
         if as_map(element)?.get(key) == Some(value) {
             return Ok(Some(index));
@@ -72,10 +61,7 @@ pub(super) fn sorted_scalars(list: &[Value]) -> Vec<Value> {
 }
 
 /// Objects with the texts of their merge keys, in the order of these.
-pub(super) fn sorted_maps<'a>(
-    list: &'a [Value],
-    key: &str,
-) -> Result<Vec<(String, &'a Fields)>, Error> {
+pub(super) fn sorted_maps<'a>(list: &'a [Value], key: &str) -> Result<Vec<(String, &'a Fields)>, Error> {
     let mut sorted = Vec::with_capacity(list.len());
     for element in list {
         let fields = as_map(element)?;
@@ -106,12 +92,7 @@ pub(super) fn without_duplicates(mut list: Vec<Value>) -> Vec<Value> {
 ///
 /// # Errors
 /// Whatever [`merge_key`] says about any element of the two lists, if they hold objects.
-pub(super) fn in_order(
-    list: Vec<Value>,
-    order: &[Value],
-    key: &str,
-    kind: Type,
-) -> Result<Vec<Value>, Error> {
+pub(super) fn in_order(list: Vec<Value>, order: &[Value], key: &str, kind: Type) -> Result<Vec<Value>, Error> {
     let mut deletions = Vec::new();
     let mut kept = Vec::with_capacity(list.len());
     if kind == Type::Map {
@@ -122,19 +103,12 @@ pub(super) fn in_order(
     } else {
         kept.extend(list);
     }
-    let mut placed: Vec<_> = kept
-        .into_iter()
-        .map(|element| (place(order, &element, key, kind), element))
-        .collect();
+    let mut placed: Vec<_> = kept.into_iter().map(|element| (place(order, &element, key, kind), element)).collect();
     insertion_sort(&mut placed, |left, right| match (left.0, right.0) {
         (Some(left), Some(right)) => left < right,
         _ => true,
     });
-    Ok(placed
-        .into_iter()
-        .map(|(_, element)| element)
-        .chain(deletions)
-        .collect())
+    Ok(placed.into_iter().map(|(_, element)| element).chain(deletions).collect())
 }
 
 /// Splits into the elements that `named` contains and all others.
@@ -144,9 +118,7 @@ pub(super) fn split_by_presence(
     key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), Error> {
     if key.is_empty() {
-        return Ok(list
-            .into_iter()
-            .partition(|element| named.contains(element)));
+        return Ok(list.into_iter().partition(|element| named.contains(element)));
     }
     let (mut present, mut others) = (Vec::new(), Vec::new());
     for element in list {
@@ -188,25 +160,18 @@ pub(super) fn interleave(
 
 /// Whether an element is only there to have its counterpart deleted.
 pub(super) fn is_deletion(element: &Value) -> bool {
-    element
-        .get("$patch")
-        .is_some_and(|directive| directive == "delete")
+    element.get("$patch").is_some_and(|directive| directive == "delete")
 }
 
 pub(super) fn wrong_type(expected: Type, found: &Value) -> Error {
-    Error::WrongType {
-        expected: expected.word(),
-        received: Type::of(found).word(),
-    }
+    Error::WrongType { expected: expected.word(), received: Type::of(found).word() }
 }
 
 fn place(order: &[Value], element: &Value, key: &str, kind: Type) -> Option<usize> {
     if kind != Type::Map {
         return order.iter().position(|other| other == element);
     }
-    order
-        .iter()
-        .position(|other| other.get(key) == element.get(key))
+    order.iter().position(|other| other.get(key) == element.get(key))
 }
 
 /// Go's insertion sort: moves an element forward as long as `before` says so.

@@ -2,8 +2,8 @@
 
 use super::error::Error;
 use super::list::{
-    Fields, as_map, element_type, in_order, interleave, is_deletion, merge_key, position_of,
-    same_element, split_by_presence, without_duplicates, wrong_type,
+    Fields, as_map, element_type, in_order, interleave, is_deletion, merge_key, position_of, same_element,
+    split_by_presence, without_duplicates, wrong_type,
 };
 use super::schema::{Merging, Schema, Strategy};
 use super::text::{Type, go_text, list_text, map_text};
@@ -27,12 +27,7 @@ impl Onto {
     ///
     /// # Errors
     /// See [`Error`].
-    pub(super) fn merge(
-        self,
-        mut base: Fields,
-        mut patch: Fields,
-        schema: Schema,
-    ) -> Result<Fields, Error> {
+    pub(super) fn merge(self, mut base: Fields, mut patch: Fields, schema: Schema) -> Result<Fields, Error> {
         if let Some(directive) = patch.remove("$patch") {
             return whole_map(&directive, patch);
         }
@@ -54,29 +49,17 @@ impl Onto {
             },
             (Self::Object, Value::Array(keys)) => {
                 let named = |key: &str| keys.iter().any(|other| other == key);
-                let directive =
-                    |key: &str| key.starts_with(DELETE_PREFIX) || key.starts_with(ORDER_PREFIX);
-                let stray = patch
-                    .iter()
-                    .any(|(key, value)| !value.is_null() && !directive(key) && !named(key));
+                let directive = |key: &str| key.starts_with(DELETE_PREFIX) || key.starts_with(ORDER_PREFIX);
+                let stray = patch.iter().any(|(key, value)| !value.is_null() && !directive(key) && !named(key));
                 base.retain(|key, _| named(key));
-                if stray {
-                    Err(Error::RetainKeys)
-                } else {
-                    Ok(())
-                }
+                if stray { Err(Error::RetainKeys) } else { Ok(()) }
             }
             (Self::Object, _) => Err(Error::RetainKeys),
         }
     }
 
     /// Handles every `$setElementOrder/…` together with the list it orders.
-    fn ordered_lists(
-        self,
-        base: &mut Fields,
-        patch: &mut Fields,
-        schema: Schema,
-    ) -> Result<(), Error> {
+    fn ordered_lists(self, base: &mut Fields, patch: &mut Fields, schema: Schema) -> Result<(), Error> {
         let ordered = patch.keys().filter(|key| key.starts_with(ORDER_PREFIX));
         for directive in ordered.cloned().collect::<Vec<_>>() {
             let order = patch.remove(&directive).unwrap_or_default();
@@ -86,9 +69,7 @@ impl Onto {
                     _ => {}
                 }
             }
-            let key = directive
-                .strip_prefix("$setElementOrder/")
-                .ok_or(Error::ElementOrder)?;
+            let key = directive.strip_prefix("$setElementOrder/").ok_or(Error::ElementOrder)?;
             self.ordered_list(base, key, patch.remove(key), &into_list(order)?, schema)?;
         }
         Ok(())
@@ -105,10 +86,7 @@ impl Onto {
         let live = base.get(key).cloned().map(into_list).transpose()?;
         let patch = patch.map(into_list).transpose()?;
         let (schema, merging) = schema.list_field(key)?;
-        let (old, new) = (
-            live.as_deref().unwrap_or_default(),
-            patch.as_deref().unwrap_or_default(),
-        );
+        let (old, new) = (live.as_deref().unwrap_or_default(), patch.as_deref().unwrap_or_default());
         check_order(new, order, merging.key)?;
         let kind = element_type(&[old, new]);
         let live_order = order_after_deletions(old, new, merging.key);
@@ -127,13 +105,7 @@ impl Onto {
         Ok(())
     }
 
-    fn field(
-        self,
-        base: &mut Fields,
-        key: String,
-        value: Value,
-        schema: Schema,
-    ) -> Result<(), Error> {
+    fn field(self, base: &mut Fields, key: String, value: Value, schema: Schema) -> Result<(), Error> {
         if key.starts_with(DELETE_PREFIX) {
             return self.deletions(base, key, value, schema);
         }
@@ -152,13 +124,7 @@ impl Onto {
         Ok(())
     }
 
-    fn objects(
-        self,
-        known: Fields,
-        patch: Fields,
-        key: &str,
-        schema: Schema,
-    ) -> Result<Fields, Error> {
+    fn objects(self, known: Fields, patch: Fields, key: &str, schema: Schema) -> Result<Fields, Error> {
         let (schema, merging) = schema.object_field(key)?;
         match merging.strategy {
             Strategy::Replace => Ok(patch),
@@ -166,13 +132,7 @@ impl Onto {
         }
     }
 
-    fn list_field(
-        self,
-        known: Vec<Value>,
-        patch: Vec<Value>,
-        key: &str,
-        schema: Schema,
-    ) -> Result<Vec<Value>, Error> {
+    fn list_field(self, known: Vec<Value>, patch: Vec<Value>, key: &str, schema: Schema) -> Result<Vec<Value>, Error> {
         let (schema, merging) = schema.list_field(key)?;
         self.by_strategy(known, patch, schema, merging)
     }
@@ -191,20 +151,12 @@ impl Onto {
     }
 
     /// `$deleteFromPrimitiveList/…`: kept in a patch, carried out on an object.
-    fn deletions(
-        self,
-        base: &mut Fields,
-        directive: String,
-        value: Value,
-        schema: Schema,
-    ) -> Result<(), Error> {
+    fn deletions(self, base: &mut Fields, directive: String, value: Value, schema: Schema) -> Result<(), Error> {
         if self == Self::Patch {
             base.insert(directive, value);
             return Ok(());
         }
-        let key = directive
-            .strip_prefix("$deleteFromPrimitiveList/")
-            .ok_or(Error::DeletionList)?;
+        let key = directive.strip_prefix("$deleteFromPrimitiveList/").ok_or(Error::DeletionList)?;
         if let (Some(Value::Array(known)), Value::Array(gone)) = (base.get_mut(key), value) {
             schema.list_field(key)?;
             known.retain(|element| !gone.contains(element));
@@ -220,13 +172,7 @@ impl Onto {
         without_directives(value)
     }
 
-    fn lists(
-        self,
-        known: Vec<Value>,
-        patch: Vec<Value>,
-        schema: Schema,
-        key: &str,
-    ) -> Result<Vec<Value>, Error> {
+    fn lists(self, known: Vec<Value>, patch: Vec<Value>, schema: Schema, key: &str) -> Result<Vec<Value>, Error> {
         if known.is_empty() && patch.is_empty() {
             return Ok(known);
         }
@@ -252,9 +198,7 @@ impl Onto {
         key: &str,
     ) -> Result<[Vec<Value>; 3], Error> {
         if key.is_empty() {
-            return Err(Error::NoDeclaredMergeKey {
-                shape: schema.word(),
-            });
+            return Err(Error::NoDeclaredMergeKey { shape: schema.word() });
         }
         let (known, patch) = special_elements(known, patch, key)?;
         let mut merged = known.clone();
@@ -285,11 +229,7 @@ fn whole_map(directive: &Value, mut patch: Fields) -> Result<Fields, Error> {
 }
 
 /// Carries out `$patch` in list elements; returns the live list and the ordinary elements of the patch.
-fn special_elements(
-    mut known: Vec<Value>,
-    patch: Vec<Value>,
-    key: &str,
-) -> Result<(Vec<Value>, Vec<Value>), Error> {
+fn special_elements(mut known: Vec<Value>, patch: Vec<Value>, key: &str) -> Result<(Vec<Value>, Vec<Value>), Error> {
     let mut ordinary = Vec::with_capacity(patch.len());
     let mut replace = false;
     for element in patch {
@@ -307,11 +247,7 @@ fn special_elements(
             },
         }
     }
-    Ok(if replace {
-        (ordinary, Vec::new())
-    } else {
-        (known, ordinary)
-    })
+    Ok(if replace { (ordinary, Vec::new()) } else { (known, ordinary) })
 }
 
 /// The order of the live list that elements are put in.
@@ -320,13 +256,8 @@ fn special_elements(
 /// count as live. Without deletions this is the live list.
 fn order_after_deletions(live: &[Value], patch: &[Value], key: &str) -> Vec<Value> {
     let (gone, ordinary): (Vec<_>, Vec<_>) = patch.iter().partition(|element| is_deletion(element));
-    let among = |list: &[&Value], element: &Value| {
-        list.iter().any(|other| other.get(key) == element.get(key))
-    };
-    let mut order: Vec<_> = live
-        .iter()
-        .filter(|element| key.is_empty() || !among(&gone, element))
-        .collect();
+    let among = |list: &[&Value], element: &Value| list.iter().any(|other| other.get(key) == element.get(key));
+    let mut order: Vec<_> = live.iter().filter(|element| key.is_empty() || !among(&gone, element)).collect();
     for element in ordinary {
         if order.len() < live.len() && !among(&order, element) {
             order.push(element);
@@ -340,10 +271,7 @@ fn check_order(list: &[Value], order: &[Value], key: &str) -> Result<(), Error> 
     if list.is_empty() || order.is_empty() {
         return Ok(());
     }
-    let mut waiting = list
-        .iter()
-        .filter(|element| element.get("$patch").is_none())
-        .peekable();
+    let mut waiting = list.iter().filter(|element| element.get("$patch").is_none()).peekable();
     for named in order {
         let Some(next) = waiting.peek() else { break };
         if same_element(next, named, key)? {
@@ -352,10 +280,7 @@ fn check_order(list: &[Value], order: &[Value], key: &str) -> Result<(), Error> 
     }
     match waiting.next() {
         None => Ok(()),
-        Some(_) => Err(Error::OrderMismatch {
-            list: list_text(list),
-            order: list_text(order),
-        }),
+        Some(_) => Err(Error::OrderMismatch { list: list_text(list), order: list_text(order) }),
     }
 }
 
@@ -364,9 +289,7 @@ fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(fields) if fields.contains_key("$patch") => None,
         Value::Object(fields) => {
-            let kept = fields
-                .into_iter()
-                .filter_map(|(key, value)| Some((key, without_directives(value)?)));
+            let kept = fields.into_iter().filter_map(|(key, value)| Some((key, without_directives(value)?)));
             Some(Value::Object(kept.collect()))
         }
         Value::Array(list) => Some(Value::Array(without_directives_in(list))),
@@ -397,8 +320,5 @@ fn into_list(value: Value) -> Result<Vec<Value>, Error> {
 }
 
 fn unknown_directive(directive: &Value, fields: &Fields) -> Error {
-    Error::UnknownDirective {
-        directive: go_text(directive),
-        map: map_text(fields),
-    }
+    Error::UnknownDirective { directive: go_text(directive), map: map_text(fields) }
 }

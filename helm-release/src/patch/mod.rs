@@ -145,9 +145,7 @@ pub fn three_way_strategic(
     let (original, modified, current) = (fields(original)?, fields(modified)?, fields(current)?);
     let changes = difference(&current, &modified, schema, Half::Changes)?;
     let deletions = difference(&original, &modified, schema, Half::Deletions)?;
-    Ok(Value::Object(
-        Onto::Patch.merge(deletions, changes, schema)?,
-    ))
+    Ok(Value::Object(Onto::Patch.merge(deletions, changes, schema)?))
 }
 
 /// The object after a strategic merge patch.
@@ -172,9 +170,7 @@ fn strategic_schema(api_version: &str, kind: &str) -> Option<Schema> {
 fn same_identity(patch: Value) -> Result<Value, Error> {
     let places = ["/apiVersion", "/kind", "/metadata/name"];
     if places.iter().any(|place| patch.pointer(place).is_some()) {
-        return Err(Error::IdentityChange {
-            patch: text::go_text(&patch),
-        });
+        return Err(Error::IdentityChange { patch: text::go_text(&patch) });
     }
     Ok(patch)
 }
@@ -183,8 +179,6 @@ fn fields(value: &Value) -> Result<Cow<'_, Fields>, Error> {
     match value {
         Value::Object(fields) => Ok(Cow::Borrowed(fields)),
         Value::Null => Ok(Cow::Owned(Fields::new())),
-        Value::Array(_) | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            Err(Error::NotAnObject)
-        }
+        Value::Array(_) | Value::Bool(_) | Value::Number(_) | Value::String(_) => Err(Error::NotAnObject),
     }
 }

@@ -55,16 +55,8 @@ impl Schema {
         };
         let owner = &TABLE.types[id];
         let exact = owner.fields.iter().find(|field| field.name == name);
-        let folded = || {
-            owner
-                .fields
-                .iter()
-                .find(|field| field.name.eq_ignore_ascii_case(name))
-        };
-        exact.or_else(folded).ok_or_else(|| Error::UnknownField {
-            owner: owner.name,
-            field: name.to_owned(),
-        })
+        let folded = || owner.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+        exact.or_else(folded).ok_or_else(|| Error::UnknownField { owner: owner.name, field: name.to_owned() })
     }
 }
 
@@ -136,19 +128,14 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-fn parse_kind(
-    mut words: impl Iterator<Item = &'static str>,
-) -> Option<((&'static str, &'static str), usize)> {
+fn parse_kind(mut words: impl Iterator<Item = &'static str>) -> Option<((&'static str, &'static str), usize)> {
     let (api_version, kind) = words.next()?.rsplit_once('/')?;
     let id = words.next()?.parse().ok()?;
     Some(((api_version.trim_start_matches('/'), kind), id))
 }
 
 fn parse_type(mut words: impl Iterator<Item = &'static str>) -> Type {
-    Type {
-        name: words.next().unwrap_or_default(),
-        fields: words.filter_map(parse_field).collect(),
-    }
+    Type { name: words.next().unwrap_or_default(), fields: words.filter_map(parse_field).collect() }
 }
 
 fn parse_field(text: &'static str) -> Option<Field> {
@@ -157,10 +144,7 @@ fn parse_field(text: &'static str) -> Option<Field> {
     Some(Field {
         name,
         shape: parse_shape(parts.next()?),
-        merging: parse_merging(
-            parts.next().unwrap_or_default(),
-            parts.next().unwrap_or_default(),
-        ),
+        merging: parse_merging(parts.next().unwrap_or_default(), parts.next().unwrap_or_default()),
     })
 }
 
@@ -187,11 +171,7 @@ fn parse_merging(strategies: &str, key: &'static str) -> Merging {
         () if has("replace") => Strategy::Replace,
         () => Strategy::Default,
     };
-    Merging {
-        strategy,
-        retain_keys: has("retainKeys"),
-        key,
-    }
+    Merging { strategy, retain_keys: has("retainKeys"), key }
 }
 
 #[cfg(test)]
@@ -208,11 +188,7 @@ mod tests {
         let (_, volumes) = pod.list_field("volumes").unwrap();
         let (_, ports) = container.list_field("ports").unwrap();
 
-        let by = |key, retain_keys| Merging {
-            strategy: Strategy::Merge,
-            retain_keys,
-            key,
-        };
+        let by = |key, retain_keys| Merging { strategy: Strategy::Merge, retain_keys, key };
         assert_eq!(containers, by("name", false));
         assert_eq!(volumes, by("name", true));
         assert_eq!(ports, by("containerPort", false));

@@ -26,26 +26,15 @@ struct Case {
 
 impl Case {
     fn patch(&self, unstructured: Unstructured) -> Result<Patch, Error> {
-        three_way(
-            &self.api_version,
-            &self.kind,
-            &self.original,
-            &self.modified,
-            &self.current,
-            unstructured,
-        )
+        three_way(&self.api_version, &self.kind, &self.original, &self.modified, &self.current, unstructured)
     }
 
     fn wanted(&self) -> Result<&Value, &str> {
-        self.patch
-            .as_ref()
-            .ok_or_else(|| self.error.as_deref().unwrap_or_default())
+        self.patch.as_ref().ok_or_else(|| self.error.as_deref().unwrap_or_default())
     }
 
     fn wanted_object(&self) -> Result<&Value, &str> {
-        self.applied
-            .as_ref()
-            .ok_or_else(|| self.apply_error.as_deref().unwrap_or_default())
+        self.applied.as_ref().ok_or_else(|| self.apply_error.as_deref().unwrap_or_default())
     }
 
     fn given_patch(&self) -> Option<Patch> {
@@ -59,20 +48,11 @@ impl Case {
 
 fn cases() -> Vec<Case> {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../testdata/patches");
-    let files = std::fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let goldens = files.filter(|path| {
-        path.extension()
-            .is_some_and(|extension| extension == "jsonl")
-    });
-    let texts: Vec<_> = goldens
-        .map(|path| std::fs::read_to_string(path).unwrap())
-        .collect();
+    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let goldens = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    let texts: Vec<_> = goldens.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     let lines = texts.iter().flat_map(|text| text.lines());
-    lines
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn check(name: &str, got: Result<&Value, &Error>, wanted: Result<&Value, &str>) -> Option<String> {
@@ -85,12 +65,7 @@ fn check(name: &str, got: Result<&Value, &Error>, wanted: Result<&Value, &str>) 
 }
 
 fn assert_none(failures: Vec<String>) {
-    assert!(
-        failures.is_empty(),
-        "{} cases differ:\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{} cases differ:\n{}", failures.len(), failures.join("\n"));
 }
 
 #[test]
@@ -109,11 +84,7 @@ fn patches_are_those_of_the_kubernetes_packages() {
 fn upgrades_of_custom_resources_compare_only_the_manifests() {
     let failures = cases().into_iter().filter_map(|case| {
         let patch = case.patch(Unstructured::TwoWay);
-        check(
-            &case.case,
-            patch.as_ref().map(Patch::body),
-            Ok(case.two_way.as_ref()?),
-        )
+        check(&case.case, patch.as_ref().map(Patch::body), Ok(case.two_way.as_ref()?))
     });
     assert_none(failures.collect());
 }
@@ -138,22 +109,13 @@ fn applied_patches_give_what_the_api_server_stores() {
 #[test]
 fn a_patched_object_holds_everything_the_manifest_says() {
     let all = cases();
-    let plain = |case: &&Case| {
-        [&case.original, &case.modified, &case.current]
-            .into_iter()
-            .all(is_plain)
-    };
+    let plain = |case: &&Case| [&case.original, &case.modified, &case.current].into_iter().all(is_plain);
     for case in all.iter().filter(|case| !case.given).filter(plain) {
         let Ok(patch) = case.patch(Unstructured::ThreeWay) else {
             continue;
         };
         let applied = patch.apply(&case.current).unwrap();
-        assert!(
-            holds(&applied, &case.modified),
-            "{}: {applied} lacks something of {}",
-            case.case,
-            case.modified
-        );
+        assert!(holds(&applied, &case.modified), "{}: {applied} lacks something of {}", case.case, case.modified);
     }
 }
 
@@ -164,9 +126,9 @@ fn holds(object: &Value, wanted: &Value) -> bool {
             let held = |(key, wanted)| object.get(key).is_some_and(|value| holds(value, wanted));
             wanted.iter().all(held)
         }
-        (Value::Array(object), Value::Array(wanted)) => wanted
-            .iter()
-            .all(|wanted| object.iter().any(|element| holds(element, wanted))),
+        (Value::Array(object), Value::Array(wanted)) => {
+            wanted.iter().all(|wanted| object.iter().any(|element| holds(element, wanted)))
+        }
         _ => object == wanted,
     }
 }
@@ -177,11 +139,8 @@ fn is_plain(value: &Value) -> bool {
         Value::Null => false,
         Value::Object(fields) => !fields.contains_key("$patch") && fields.values().all(is_plain),
         Value::Array(list) => {
-            let key = |element: &Value| {
-                ["port", "containerPort", "name"]
-                    .iter()
-                    .find_map(|key| element.get(key).cloned())
-            };
+            let key =
+                |element: &Value| ["port", "containerPort", "name"].iter().find_map(|key| element.get(key).cloned());
             let keys: Vec<_> = list.iter().filter_map(key).collect();
             let unique = (1..keys.len()).all(|end| !keys[..end].contains(&keys[end]));
             unique && list.iter().all(is_plain)

@@ -57,9 +57,7 @@ pub(super) fn go_text(value: &Value) -> String {
 pub(super) fn map_text(fields: &serde_json::Map<String, Value>) -> String {
     let mut sorted: Vec<_> = fields.iter().collect();
     sorted.sort_by_key(|(key, _)| *key);
-    let pairs = sorted
-        .into_iter()
-        .map(|(key, value)| format!("{key}:{}", go_text(value)));
+    let pairs = sorted.into_iter().map(|(key, value)| format!("{key}:{}", go_text(value)));
     format!("map[{}]", pairs.collect::<Vec<_>>().join(" "))
 }
 

@@ -26,23 +26,13 @@ impl Account {
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role },
             "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": namespace.name() }],
         });
-        cluster
-            .create(&accounts, &json!({ "metadata": { "name": name } }))
-            .await?;
+        cluster.create(&accounts, &json!({ "metadata": { "name": name } })).await?;
         cluster.create(&bindings, &binding).await?;
         let request = json!({ "spec": { "expirationSeconds": 3600 } });
-        let answer = cluster
-            .create(&format!("{accounts}/{name}/token"), &request)
-            .await?;
-        let token = answer["status"]["token"]
-            .as_str()
-            .context("a token request without a token")?
-            .to_owned();
+        let answer = cluster.create(&format!("{accounts}/{name}/token"), &request).await?;
+        let token = answer["status"]["token"].as_str().context("a token request without a token")?.to_owned();
         let kubeconfig = namespace.dir().join(format!("{name}.kubeconfig"));
-        fs::write(
-            &kubeconfig,
-            cluster::kubeconfig(cluster.server(), &token, namespace.name()).to_string(),
-        )?;
+        fs::write(&kubeconfig, cluster::kubeconfig(cluster.server(), &token, namespace.name()).to_string())?;
         Ok(Self { token, kubeconfig })
     }
 }

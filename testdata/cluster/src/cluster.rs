@@ -44,15 +44,10 @@ impl Cluster {
     /// # Errors
     /// The file is missing, or no kubeconfig of `testcluster`.
     pub fn open(kubeconfig: &Path) -> Result<Self> {
-        let text = fs::read_to_string(kubeconfig)
-            .with_context(|| format!("could not read {}", kubeconfig.display()))?;
+        let text =
+            fs::read_to_string(kubeconfig).with_context(|| format!("could not read {}", kubeconfig.display()))?;
         let config: Value = serde_json::from_str(&text)?;
-        let at = |pointer| {
-            config
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .context("not a kubeconfig of testcluster")
-        };
+        let at = |pointer| config.pointer(pointer).and_then(Value::as_str).context("not a kubeconfig of testcluster");
         Ok(Self {
             server: at("/clusters/0/cluster/server")?.to_owned(),
             token: at("/users/0/user/token")?.to_owned(),
@@ -151,26 +146,17 @@ impl Cluster {
     ///
     /// # Errors
     /// No answer came.
-    pub async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<(StatusCode, String)> {
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(StatusCode, String)> {
         let mut request = self.request(method, path);
         if let Some(body) = body {
-            request = request
-                .header("Content-Type", "application/json")
-                .body(body.to_string());
+            request = request.header("Content-Type", "application/json").body(body.to_string());
         }
         let answer = request.send().await?;
         Ok((answer.status(), answer.text().await?))
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        self.client
-            .request(method, format!("{}{path}", self.server))
-            .bearer_auth(&self.token)
+        self.client.request(method, format!("{}{path}", self.server)).bearer_auth(&self.token)
     }
 }
 

@@ -50,11 +50,7 @@ impl ControlPlane {
     /// A component could not be started, ended, or did not become ready; the message names its log.
     pub async fn start(dir: &Path, guard: &Path) -> Result<Self> {
         fs::create_dir_all(dir)?;
-        let plan = Plan {
-            dir: &dir.canonicalize()?,
-            guard,
-            programs: Programs::locate(),
-        };
+        let plan = Plan { dir: &dir.canonicalize()?, guard, programs: Programs::locate() };
         for _ in 1..ATTEMPTS {
             match plan.start().await {
                 Err(error) if plan.lost_a_port() => drop(error), // someone took it between our look and the start
@@ -89,11 +85,7 @@ impl ControlPlane {
     pub async fn stop(mut self) -> Result<()> {
         self.volumes.abort();
         for component in self.components.iter_mut().rev() {
-            component
-                .child
-                .kill()
-                .await
-                .with_context(|| format!("could not kill {}", component.name))?;
+            component.child.kill().await.with_context(|| format!("could not kill {}", component.name))?;
         }
         Ok(())
     }
@@ -111,10 +103,7 @@ impl Plan<'_> {
         let [etcd, peer, server] = free_ports()?;
         let mut components = vec![
             self.spawn("etcd", &etcd_flags(&self.dir.join("etcd"), etcd, peer))?,
-            self.spawn(
-                "kube-apiserver",
-                &apiserver_flags(&self.dir.join("certs"), etcd, server, &self.tokens()?),
-            )?,
+            self.spawn("kube-apiserver", &apiserver_flags(&self.dir.join("certs"), etcd, server, &self.tokens()?))?,
         ];
         let kubeconfig = self.dir.join("kubeconfig");
         let config = cluster::kubeconfig(&format!("https://127.0.0.1:{server}"), TOKEN, "default");
@@ -126,11 +115,7 @@ impl Plan<'_> {
         }
         prepare(&cluster).await?;
         let volumes = tokio::spawn(volumes::provide(cluster.clone()));
-        Ok(ControlPlane {
-            components,
-            cluster,
-            volumes,
-        })
+        Ok(ControlPlane { components, cluster, volumes })
     }
 
     /// Starts a component through the guard, in a process group of its own: an interrupt at the terminal is ours to pass on.
@@ -161,11 +146,7 @@ impl Plan<'_> {
         until("kube-apiserver", async || {
             for component in &mut *components {
                 if component.child.try_wait()?.is_some() {
-                    bail!(
-                        "{} ended; see its log in {}",
-                        component.name,
-                        self.dir.display()
-                    );
+                    bail!("{} ended; see its log in {}", component.name, self.dir.display());
                 }
             }
             let answer = cluster.send(Method::GET, "/readyz", None).await;
@@ -190,16 +171,8 @@ impl Plan<'_> {
              --node-lease-duration-seconds=40"
         );
         let mut kwok = words(&kwok);
-        kwok.extend(
-            programs::stages()?
-                .iter()
-                .map(|stage| format!("--config={}", stage.display())),
-        );
-        Ok([
-            ("kube-controller-manager", words(&controllers)),
-            ("kube-scheduler", words(&scheduler)),
-            ("kwok", kwok),
-        ])
+        kwok.extend(programs::stages()?.iter().map(|stage| format!("--config={}", stage.display())));
+        Ok([("kube-controller-manager", words(&controllers)), ("kube-scheduler", words(&scheduler)), ("kwok", kwok)])
     }
 
     fn lost_a_port(&self) -> bool {
@@ -244,13 +217,8 @@ fn words(flags: &str) -> Vec<String> {
 
 /// Ports that nobody uses now. All are held until all are known, so that they differ.
 fn free_ports<const N: usize>() -> Result<[u16; N]> {
-    let listeners = (0..N)
-        .map(|_| TcpListener::bind(("127.0.0.1", 0)))
-        .collect::<Result<Vec<_>, _>>()?;
-    let ports = listeners
-        .iter()
-        .map(|listener| Ok(listener.local_addr()?.port()))
-        .collect::<Result<Vec<_>>>()?;
+    let listeners = (0..N).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<Result<Vec<_>, _>>()?;
+    let ports = listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<Vec<_>>>()?;
     ports.try_into().map_err(|_| anyhow!("a port is missing"))
 }
 
@@ -265,20 +233,12 @@ async fn prepare(cluster: &Cluster) -> Result<()> {
     volumes::create_class(cluster).await?;
     until("the node", async || {
         let node = cluster.get("/api/v1/nodes/node").await?.unwrap_or_default();
-        let conditions = node["status"]["conditions"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        Ok(conditions
-            .iter()
-            .any(|c| c["type"] == "Ready" && c["status"] == "True")
-            .then_some(()))
+        let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        Ok(conditions.iter().any(|c| c["type"] == "Ready" && c["status"] == "True").then_some(()))
     })
     .await?;
     until("the default service account", async || {
-        cluster
-            .get("/api/v1/namespaces/default/serviceaccounts/default")
-            .await
+        cluster.get("/api/v1/namespaces/default/serviceaccounts/default").await
     })
     .await
     .map(drop)

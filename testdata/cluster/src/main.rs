@@ -82,9 +82,6 @@ fn guard(parent: i32, command: &[String]) -> Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     let now = rustix::process::getppid().map(rustix::process::Pid::as_raw_nonzero);
-    ensure!(
-        now.is_some_and(|pid| pid.get() == parent),
-        "the parent has ended already"
-    );
+    ensure!(now.is_some_and(|pid| pid.get() == parent), "the parent has ended already");
     Err(Command::new(program).args(arguments).exec()).context("could not become the program")
 }

@@ -26,26 +26,14 @@ pub struct Namespace {
 
 impl Namespace {
     pub(crate) async fn create(cluster: &Cluster, metadata: Value) -> Result<Self> {
-        let created = cluster
-            .create("/api/v1/namespaces", &json!({ "metadata": metadata }))
-            .await?;
-        let name = created["metadata"]["name"]
-            .as_str()
-            .context("a namespace without a name")?
-            .to_owned();
+        let created = cluster.create("/api/v1/namespaces", &json!({ "metadata": metadata })).await?;
+        let name = created["metadata"]["name"].as_str().context("a namespace without a name")?.to_owned();
         let account = format!("/api/v1/namespaces/{name}/serviceaccounts/default");
-        until("the default service account", async || {
-            cluster.get(&account).await
-        })
-        .await?;
+        until("the default service account", async || cluster.get(&account).await).await?;
         let home = TempDir::new()?;
         let config = cluster::kubeconfig(cluster.server(), cluster.token(), &name);
         fs::write(home.path().join("kubeconfig"), config.to_string())?;
-        Ok(Self {
-            cluster: cluster.clone(),
-            name,
-            home,
-        })
+        Ok(Self { cluster: cluster.clone(), name, home })
     }
 
     /// Its name.
@@ -88,9 +76,7 @@ impl Namespace {
     #[must_use]
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        for (name, _) in
-            env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HELM_"))
-        {
+        for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HELM_")) {
             command.env_remove(name);
         }
         command
@@ -109,15 +95,8 @@ impl Namespace {
     /// # Errors
     /// The API server does not know the kind, or does not answer.
     pub async fn objects(&self, version: &str, plural: &str) -> Result<Vec<Value>> {
-        let mut list = self
-            .cluster
-            .get(&self.path(version, plural))
-            .await?
-            .context("an unknown kind")?;
-        Ok(list["items"]
-            .as_array_mut()
-            .map(std::mem::take)
-            .unwrap_or_default())
+        let mut list = self.cluster.get(&self.path(version, plural)).await?.context("an unknown kind")?;
+        Ok(list["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
     }
 
     /// One object; none if there is none: `object("/api/v1", "secrets", "web")`.
@@ -125,9 +104,7 @@ impl Namespace {
     /// # Errors
     /// The API server does not answer.
     pub async fn object(&self, version: &str, plural: &str, name: &str) -> Result<Option<Value>> {
-        self.cluster
-            .get(&format!("{}/{name}", self.path(version, plural)))
-            .await
+        self.cluster.get(&format!("{}/{name}", self.path(version, plural))).await
     }
 
     /// The path of a collection in this namespace: `path("/api/v1", "secrets")`.

@@ -35,10 +35,7 @@ impl Programs {
     pub fn build() -> Result<Self> {
         let programs = Self::locate();
         let script = Path::new(CRATE).join("build.sh");
-        let status = Command::new(script)
-            .arg(&programs.0)
-            .status()
-            .context("could not start build.sh")?;
+        let status = Command::new(script).arg(&programs.0).status().context("could not start build.sh")?;
         ensure!(status.success(), "could not build the control plane");
         Ok(Self(programs.0.canonicalize()?))
     }
@@ -56,11 +53,8 @@ impl Programs {
 
 /// The kwok stages, in the order of their names.
 pub(crate) fn stages() -> Result<Vec<PathBuf>> {
-    let mut files = Path::new(CRATE)
-        .join("stages")
-        .read_dir()?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<Vec<_>>>()?;
+    let mut files =
+        Path::new(CRATE).join("stages").read_dir()?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     files.sort();
     Ok(files)
 }

@@ -35,9 +35,7 @@ pub(crate) async fn run(command: &[String]) -> Result<ExitCode> {
         plane = ControlPlane::start(dir.path(), &guard) => plane?,
         signal = ended() => return Ok(ExitCode::from(128 + signal)),
     };
-    run_in(dir.path(), plane, &programs, command)
-        .await
-        .map(ExitCode::from)
+    run_in(dir.path(), plane, &programs, command).await.map(ExitCode::from)
 }
 
 /// A folder for this run, locked for as long as it lives. Those of runs that were killed are removed.
@@ -59,12 +57,7 @@ fn workplace(programs: &Programs) -> Result<(TempDir, File)> {
     Ok((dir, lock))
 }
 
-async fn run_in(
-    dir: &Path,
-    mut plane: ControlPlane,
-    programs: &Programs,
-    command: &[String],
-) -> Result<u8> {
+async fn run_in(dir: &Path, mut plane: ControlPlane, programs: &Programs, command: &[String]) -> Result<u8> {
     let (program, arguments) = command.split_first().context("no command")?;
     let mut child = Command::new(env::current_exe()?)
         .args(["guard", &std::process::id().to_string(), program])
@@ -85,27 +78,19 @@ async fn run_in(
 }
 
 fn exit_code(status: ExitStatus) -> u8 {
-    let code = status
-        .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal));
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
 fn tail(dir: &Path, name: &str) -> String {
     let log = fs::read_to_string(dir.join(format!("{name}.log"))).unwrap_or_default();
     let lines: Vec<_> = log.lines().rev().take(5).collect();
-    format!(
-        "its last lines:\n{}",
-        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
-    )
+    format!("its last lines:\n{}", lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
 }
 
 /// Asks the command to end, and insists when it takes too long.
 async fn end(child: &mut Child) -> Result<()> {
-    if let Some(pid) = child
-        .id()
-        .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
-    {
+    if let Some(pid) = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
         let _ = kill_process(pid, Signal::TERM); // it may be ending by itself
     }
     if timeout(PATIENCE, child.wait()).await.is_err() {
@@ -199,8 +184,7 @@ pub(crate) async fn up(dir: &Path) -> Result<PathBuf> {
 /// Stops the control plane of `dir`; returns when it has ended.
 pub(crate) async fn down(dir: &Path) -> Result<()> {
     let stream = UnixStream::connect(door(dir)).await;
-    let mut stream =
-        stream.with_context(|| format!("no control plane is running in {}", dir.display()))?;
+    let mut stream = stream.with_context(|| format!("no control plane is running in {}", dir.display()))?;
     stream.write_u8(0).await?;
     stream.read_to_end(&mut Vec::new()).await?;
     Ok(())

@@ -20,10 +20,7 @@ pub(crate) async fn create_class(cluster: &Cluster) -> Result<()> {
         "metadata": { "name": CLASS, "annotations": { "storageclass.kubernetes.io/is-default-class": "true" } },
         "provisioner": "testcluster/volumes",
     });
-    cluster
-        .create("/apis/storage.k8s.io/v1/storageclasses", &class)
-        .await
-        .map(drop)
+    cluster.create("/apis/storage.k8s.io/v1/storageclasses", &class).await.map(drop)
 }
 
 /// Serves claims until it is dropped.
@@ -37,11 +34,7 @@ pub(crate) async fn provide(cluster: Cluster) {
 }
 
 async fn follow(cluster: &Cluster) -> Result<()> {
-    let answer = cluster
-        .request(Method::GET, &format!("{CLAIMS}?watch=true"))
-        .send()
-        .await?
-        .error_for_status()?;
+    let answer = cluster.request(Method::GET, &format!("{CLAIMS}?watch=true")).send().await?.error_for_status()?;
     let mut chunks = answer.bytes_stream();
     let mut buffer = Vec::new();
     while let Some(chunk) = chunks.next().await {
@@ -56,22 +49,16 @@ async fn follow(cluster: &Cluster) -> Result<()> {
 
 async fn serve(cluster: &Cluster, event: &Value) -> Result<()> {
     let claim = &event["object"];
-    let uid = claim["metadata"]["uid"]
-        .as_str()
-        .context("a claim without a uid")?;
+    let uid = claim["metadata"]["uid"].as_str().context("a claim without a uid")?;
     if claim["spec"]["storageClassName"] != CLASS {
         return Ok(());
     }
     // Twice created and twice deleted are no errors: the events of one claim are many.
     let name = format!("pvc-{uid}");
     if event["type"] == "DELETED" {
-        cluster
-            .send(Method::DELETE, &format!("{VOLUMES}/{name}"), None)
-            .await?;
+        cluster.send(Method::DELETE, &format!("{VOLUMES}/{name}"), None).await?;
     } else if claim["spec"]["volumeName"].is_null() {
-        cluster
-            .send(Method::POST, VOLUMES, Some(&volume(&name, claim)))
-            .await?;
+        cluster.send(Method::POST, VOLUMES, Some(&volume(&name, claim))).await?;
     }
     Ok(())
 }

@@ -16,14 +16,9 @@ async fn a_claim_that_names_no_class_has_a_volume_as_long_as_it_lives() -> Resul
         "metadata": { "name": "data" },
         "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
     });
-    namespace
-        .cluster()
-        .create(&namespace.path("/api/v1", "persistentvolumeclaims"), &claim)
-        .await?;
+    namespace.cluster().create(&namespace.path("/api/v1", "persistentvolumeclaims"), &claim).await?;
     until("a bound claim", async || {
-        let claim = namespace
-            .object("/api/v1", "persistentvolumeclaims", "data")
-            .await?;
+        let claim = namespace.object("/api/v1", "persistentvolumeclaims", "data").await?;
         Ok(claim.filter(|claim| claim["status"]["phase"] == "Bound"))
     })
     .await?;
@@ -37,10 +32,7 @@ async fn a_namespace_is_gone_after_its_test() -> Result<()> {
     let namespace = cluster.namespace("gone").await?;
     let path = format!("/api/v1/namespaces/{}", namespace.name());
     drop(namespace);
-    until("an empty place", async || {
-        Ok(cluster.get(&path).await?.is_none().then_some(()))
-    })
-    .await
+    until("an empty place", async || Ok(cluster.get(&path).await?.is_none().then_some(()))).await
 }
 
 #[tokio::test]
@@ -49,21 +41,9 @@ async fn both_helms_install_in_the_namespace_of_the_test() -> Result<()> {
     for (helm, version) in [(Helm::V3, "v3."), (Helm::V4, "v4.")] {
         let namespace = Cluster::shared()?.namespace("helm").await?;
         let chart = chart(&namespace, "")?;
-        assert!(
-            run(namespace.helm(helm).args(["version", "--short"]))
-                .await?
-                .ok()?
-                .starts_with(version)
-        );
-        run(namespace
-            .helm(helm)
-            .args(["install", "web", &chart, "--wait"]))
-        .await?
-        .ok()?;
-        let deployment = namespace
-            .object("/apis/apps/v1", "deployments", "web")
-            .await?
-            .unwrap();
+        assert!(run(namespace.helm(helm).args(["version", "--short"])).await?.ok()?.starts_with(version));
+        run(namespace.helm(helm).args(["install", "web", &chart, "--wait"])).await?.ok()?;
+        let deployment = namespace.object("/apis/apps/v1", "deployments", "web").await?.unwrap();
         assert_eq!(deployment["status"]["readyReplicas"], 1);
         assert_eq!(namespace.objects("/api/v1", "secrets").await?.len(), 1);
     }
@@ -77,9 +57,7 @@ async fn a_service_account_may_do_what_its_role_allows_and_no_more() -> Result<(
     let account = namespace.account("tester", "view").await?;
     let may = async |verb: &str| {
         let mut kubectl = namespace.kubectl();
-        kubectl
-            .env("KUBECONFIG", &account.kubeconfig)
-            .args(["auth", "can-i", verb, "configmaps"]);
+        kubectl.env("KUBECONFIG", &account.kubeconfig).args(["auth", "can-i", verb, "configmaps"]);
         run(&mut kubectl).await.map(|ran| ran.code)
     };
     assert_eq!(may("list").await?, Some(0));
@@ -92,13 +70,8 @@ async fn a_service_account_may_do_what_its_role_allows_and_no_more() -> Result<(
 async fn a_pod_that_never_becomes_ready_does_so_when_its_label_is_taken_away() -> Result<()> {
     let namespace = Cluster::shared()?.namespace("never-ready").await?;
     let chart = chart(&namespace, "never-ready")?;
-    run(namespace.helm(Helm::V4).args(["install", "web", &chart]))
-        .await?
-        .ok()?;
-    pod(&namespace, |pod| {
-        pod["status"]["phase"] == "Running" && !ready(pod)
-    })
-    .await?;
+    run(namespace.helm(Helm::V4).args(["install", "web", &chart])).await?.ok()?;
+    pod(&namespace, |pod| pod["status"]["phase"] == "Running" && !ready(pod)).await?;
     relabel(&namespace, "testcluster/pod-").await?;
     pod(&namespace, ready).await?;
     Ok(())
@@ -109,15 +82,9 @@ async fn a_pod_that_never_becomes_ready_does_so_when_its_label_is_taken_away() -
 async fn a_pod_that_crashes_is_seen_to_crash() -> Result<()> {
     let namespace = Cluster::shared()?.namespace("crash").await?;
     let chart = chart(&namespace, "crash")?;
-    run(namespace.helm(Helm::V3).args(["install", "web", &chart]))
-        .await?
-        .ok()?;
+    run(namespace.helm(Helm::V3).args(["install", "web", &chart])).await?.ok()?;
     let reason = "/status/containerStatuses/0/state/waiting/reason";
-    pod(&namespace, |pod| {
-        pod.pointer(reason)
-            .is_some_and(|reason| reason == "CrashLoopBackOff")
-    })
-    .await?;
+    pod(&namespace, |pod| pod.pointer(reason).is_some_and(|reason| reason == "CrashLoopBackOff")).await?;
     Ok(())
 }
 
@@ -125,22 +92,12 @@ async fn a_pod_that_crashes_is_seen_to_crash() -> Result<()> {
 #[ignore = "needs the real control plane: make test"]
 async fn a_job_completes_unless_its_pod_is_told_to_fail_or_to_linger() -> Result<()> {
     let namespace = Cluster::shared()?.namespace("job").await?;
-    for (name, label) in [
-        ("plain", "none"),
-        ("failing", "fail"),
-        ("lingering", "linger"),
-    ] {
-        namespace
-            .cluster()
-            .create(&namespace.path("/apis/batch/v1", "jobs"), &job(name, label))
-            .await?;
+    for (name, label) in [("plain", "none"), ("failing", "fail"), ("lingering", "linger")] {
+        namespace.cluster().create(&namespace.path("/apis/batch/v1", "jobs"), &job(name, label)).await?;
     }
     job_is(&namespace, "plain", |status| status["succeeded"] == 1).await?;
     job_is(&namespace, "failing", |status| status["failed"] == 1).await?;
-    job_is(&namespace, "lingering", |status| {
-        status["active"] == 1 && status["ready"] == 1
-    })
-    .await?;
+    job_is(&namespace, "lingering", |status| status["active"] == 1 && status["ready"] == 1).await?;
     relabel(&namespace, "testcluster/pod-").await?;
     job_is(&namespace, "lingering", |status| status["succeeded"] == 1).await
 }
@@ -160,10 +117,7 @@ fn job(name: &str, label: &str) -> Value {
 
 async fn job_is(namespace: &Namespace, name: &str, wanted: impl Fn(&Value) -> bool) -> Result<()> {
     until(name, async || {
-        let job = namespace
-            .object("/apis/batch/v1", "jobs", name)
-            .await?
-            .unwrap_or_default();
+        let job = namespace.object("/apis/batch/v1", "jobs", name).await?.unwrap_or_default();
         Ok(wanted(&job["status"]).then_some(()))
     })
     .await
@@ -179,27 +133,18 @@ async fn pod(namespace: &Namespace, wanted: impl Fn(&Value) -> bool) -> Result<V
 
 fn ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array();
-    conditions.is_some_and(|all| {
-        all.iter()
-            .any(|c| c["type"] == "Ready" && c["status"] == "True")
-    })
+    conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
 }
 
 async fn relabel(namespace: &Namespace, label: &str) -> Result<()> {
-    run(namespace.kubectl().args(["label", "pods", "--all", label]))
-        .await?
-        .ok()
-        .map(drop)
+    run(namespace.kubectl().args(["label", "pods", "--all", label])).await?.ok().map(drop)
 }
 
 /// A chart of one Deployment whose pod carries `label`.
 fn chart(namespace: &Namespace, label: &str) -> Result<String> {
     let dir = namespace.dir().join("chart");
     fs::create_dir_all(dir.join("templates"))?;
-    fs::write(
-        dir.join("Chart.yaml"),
-        "apiVersion: v2\nname: web\nversion: 1.0.0\n",
-    )?;
+    fs::write(dir.join("Chart.yaml"), "apiVersion: v2\nname: web\nversion: 1.0.0\n")?;
     let deployment = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -212,9 +157,6 @@ fn chart(namespace: &Namespace, label: &str) -> Result<String> {
             },
         },
     });
-    fs::write(
-        dir.join("templates/deployment.yaml"),
-        deployment.to_string(),
-    )?;
+    fs::write(dir.join("templates/deployment.yaml"), deployment.to_string())?;
     Ok(dir.to_string_lossy().into_owned())
 }

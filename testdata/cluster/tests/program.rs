@@ -20,31 +20,20 @@ use tokio::{
 #[tokio::test]
 async fn without_a_control_plane_a_test_is_told_how_to_get_one() {
     if std::env::var_os(KUBECONFIG_VARIABLE).is_none() {
-        assert!(
-            Cluster::shared()
-                .unwrap_err()
-                .to_string()
-                .contains("make test")
-        );
+        assert!(Cluster::shared().unwrap_err().to_string().contains("make test"));
     }
 }
 
 #[tokio::test]
 async fn without_go_or_with_an_old_one_the_build_names_the_command_that_helps() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let found =
-        run(Command::new("which").args(["bash", "dirname", "realpath", "sed", "sort", "head"]))
-            .await?
-            .ok()?;
+    let found = run(Command::new("which").args(["bash", "dirname", "realpath", "sed", "sort", "head"])).await?.ok()?;
     for tool in found.lines().map(Path::new) {
         symlink(tool, dir.path().join(tool.file_name().context("no name")?))?;
     }
     let complaint = async || {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/build.sh");
-        let ran = run(Command::new("bash")
-            .args([script, "nowhere"])
-            .env("PATH", dir.path()))
-        .await?;
+        let ran = run(Command::new("bash").args([script, "nowhere"]).env("PATH", dir.path())).await?;
         assert_eq!(ran.code, Some(1));
         anyhow::Ok(ran.stderr)
     };
@@ -79,20 +68,12 @@ async fn nothing_is_left_when_the_command_ends() -> Result<()> {
 #[tokio::test]
 #[ignore = "needs the real control plane: make test"]
 async fn nothing_is_left_whatever_signal_ends_it() -> Result<()> {
-    for (signal, code) in [
-        (Signal::KILL, None),
-        (Signal::TERM, Some(143)),
-        (Signal::INT, Some(130)),
-    ] {
+    for (signal, code) in [(Signal::KILL, None), (Signal::TERM, Some(143)), (Signal::INT, Some(130))] {
         let (mut program, processes) = started().await?;
-        let own =
-            Pid::from_raw(i32::try_from(program.id().context("ended")?)?).context("no process")?;
+        let own = Pid::from_raw(i32::try_from(program.id().context("ended")?)?).context("no process")?;
         kill_process(own, signal)?;
         assert_eq!(program.wait().await?.code(), code);
-        until("the end of every process", async || {
-            Ok(processes.iter().all(|pid| !alive(*pid)).then_some(()))
-        })
-        .await?;
+        until("the end of every process", async || Ok(processes.iter().all(|pid| !alive(*pid)).then_some(()))).await?;
     }
     Ok(())
 }
@@ -108,12 +89,7 @@ async fn up_leaves_it_running_and_down_ends_it() -> Result<()> {
     assert_eq!(verb("up").await?.code, Some(1));
     verb("down").await?.ok()?;
     assert!(cluster.get("/api/v1/nodes/node").await.is_err());
-    assert!(
-        verb("down")
-            .await?
-            .stderr
-            .contains("no control plane is running")
-    );
+    assert!(verb("down").await?.stderr.contains("no control plane is running"));
     Ok(())
 }
 
@@ -131,10 +107,7 @@ const PRINT_PROCESSES: &str = r#"
 /// A running `testcluster`, and the processes of its control plane and its command.
 async fn started() -> Result<(Child, Vec<Pid>)> {
     let script = format!("{PRINT_PROCESSES}\necho $$; echo; exec tail -f /dev/null > /dev/null");
-    let mut program = program()
-        .args(["run", "--", "bash", "-c", &script])
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut program = program().args(["run", "--", "bash", "-c", &script]).stdout(Stdio::piped()).spawn()?;
     let mut lines = BufReader::new(program.stdout.take().context("no output")?).lines();
     let mut processes = Vec::new();
     while let Some(line) = lines.next_line().await?.filter(|line| !line.is_empty()) {

@@ -45,13 +45,7 @@ impl Listener for Door {
 
     async fn accept(&mut self) -> (Stream, Self::Addr) {
         let (tcp, address) = Listener::accept(&mut self.0).await;
-        (
-            Stream {
-                tcp,
-                connection: Connection::default(),
-            },
-            address,
-        )
+        (Stream { tcp, connection: Connection::default() }, address)
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
@@ -76,21 +70,13 @@ impl Stream {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.tcp).poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.check()?;
         Pin::new(&mut self.tcp).poll_write(cx, buf)
     }

@@ -32,10 +32,7 @@ pub enum Fault {
 
 impl Fault {
     /// The server's own failure, 500, without advice to come again.
-    pub const INTERNAL_ERROR: Self = Self::Status {
-        code: 500,
-        retry_after: None,
-    };
+    pub const INTERNAL_ERROR: Self = Self::Status { code: 500, retry_after: None };
 }
 
 /// A fault that was set up. Dropping it changes nothing.
@@ -52,9 +49,7 @@ impl Armed {
     /// A minute has passed.
     pub async fn reached(&self) -> Result<()> {
         let mut reached = self.reached.subscribe();
-        timeout(LIMIT, reached.wait_for(|reached| *reached))
-            .await
-            .context("waited in vain for a fault")??;
+        timeout(LIMIT, reached.wait_for(|reached| *reached)).await.context("waited in vain for a fault")??;
         Ok(())
     }
 
@@ -74,11 +69,7 @@ impl Armed {
     }
 
     pub(super) async fn released(&self) {
-        let _ = self
-            .released
-            .subscribe()
-            .wait_for(|released| *released)
-            .await; // the sender is here
+        let _ = self.released.subscribe().wait_for(|released| *released).await; // the sender is here
     }
 }
 

@@ -10,9 +10,7 @@ use axum::{
 };
 use http::{
     HeaderMap, HeaderName, StatusCode,
-    header::{
-        AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, TRANSFER_ENCODING, UPGRADE,
-    },
+    header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, TRANSFER_ENCODING, UPGRADE},
 };
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
@@ -52,10 +50,7 @@ pub(super) async fn handle(
     match outcome {
         Ok(Some(response)) => state.answered(place, response),
         Ok(None) => reset(&connection),
-        Err(error) => state.answered(
-            place,
-            status(StatusCode::BAD_GATEWAY, &format!("{error:#}")),
-        ),
+        Err(error) => state.answered(place, status(StatusCode::BAD_GATEWAY, &format!("{error:#}"))),
     }
 }
 
@@ -91,10 +86,7 @@ impl State {
     /// Kills the client, once it is known which process it is.
     async fn kill(&self) -> Result<()> {
         let mut victim = self.victim.subscribe();
-        let pid = victim
-            .wait_for(Option::is_some)
-            .await?
-            .context("no process")?;
+        let pid = victim.wait_for(Option::is_some).await?.context("no process")?;
         self.journal.send_modify(|journal| journal.dead = true);
         kill_process(pid, Signal::KILL).context("could not kill the client")
     }
@@ -102,43 +94,25 @@ impl State {
     /// Forwards a request and waits for the end of its answer.
     async fn carry_out(&self, request: Request) -> Result<()> {
         let response = self.forward(request).await?;
-        to_bytes(response.into_body(), usize::MAX)
-            .await
-            .map(drop)
-            .context("the answer broke off")
+        to_bytes(response.into_body(), usize::MAX).await.map(drop).context("the answer broke off")
     }
 
     /// A client may have been killed while its request was held.
     async fn forward_unless_dead(&self, request: Request) -> Result<Option<Response>> {
         let dead = self.journal.borrow().dead;
-        if dead {
-            Ok(None)
-        } else {
-            self.forward(request).await.map(Some)
-        }
+        if dead { Ok(None) } else { self.forward(request).await.map(Some) }
     }
 
     async fn forward(&self, request: Request) -> Result<Response> {
         let (parts, body) = request.into_parts();
-        let target = parts
-            .uri
-            .path_and_query()
-            .map_or("/", |target| target.as_str());
-        let body: Bytes = to_bytes(body, BODY_LIMIT)
-            .await
-            .map_err(|error| anyhow!(error))?;
+        let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+        let body: Bytes = to_bytes(body, BODY_LIMIT).await.map_err(|error| anyhow!(error))?;
         let mut headers = without_own(parts.headers);
         if !headers.contains_key(AUTHORIZATION) {
             headers.insert(AUTHORIZATION, format!("Bearer {}", self.token).parse()?);
         }
         let url = format!("{}{target}", self.cluster.server());
-        let answer = self
-            .client
-            .request(parts.method, url)
-            .headers(headers)
-            .body(body)
-            .send()
-            .await?;
+        let answer = self.client.request(parts.method, url).headers(headers).body(body).send().await?;
         let mut response = Response::new(Body::empty());
         *response.status_mut() = answer.status();
         *response.headers_mut() = without_own(answer.headers().clone());
@@ -157,9 +131,7 @@ fn without_own(mut headers: HeaderMap) -> HeaderMap {
 fn refuse(code: u16, retry_after: Option<Duration>) -> Result<Response> {
     let mut response = status(StatusCode::from_u16(code)?, "the fault proxy says no");
     if let Some(wait) = retry_after {
-        response
-            .headers_mut()
-            .insert(RETRY_AFTER, wait.as_secs().into());
+        response.headers_mut().insert(RETRY_AFTER, wait.as_secs().into());
     }
     Ok(response)
 }
@@ -184,9 +156,6 @@ fn status(code: StatusCode, message: &str) -> Response {
     });
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() = code;
-    response.headers_mut().insert(
-        CONTENT_TYPE,
-        http::HeaderValue::from_static("application/json"),
-    );
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
     response
 }

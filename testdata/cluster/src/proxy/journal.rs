@@ -32,10 +32,7 @@ impl Kind {
             Self::Read
         } else if asks("authorization") || asks("authentication") || token {
             Self::Review
-        } else if uri
-            .query()
-            .is_some_and(|query| query.split('&').any(|pair| pair.starts_with("dryRun=")))
-        {
+        } else if uri.query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("dryRun="))) {
             Self::DryRun
         } else {
             Self::Write
@@ -86,17 +83,8 @@ impl Request {
 
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let status = self
-            .status
-            .map_or_else(|| "-".to_owned(), |status| status.to_string());
-        write!(
-            f,
-            "{} {:?} {} {} {status}",
-            self.number,
-            self.kind,
-            self.method,
-            self.target()
-        )
+        let status = self.status.map_or_else(|| "-".to_owned(), |status| status.to_string());
+        write!(f, "{} {:?} {} {} {status}", self.number, self.kind, self.method, self.target())
     }
 }
 
@@ -165,11 +153,7 @@ impl Journal {
     /// Numbers a request; returns its place, and the fault that is for it.
     pub(super) fn enter(&mut self, method: &Method, uri: &Uri) -> (usize, Option<(Fault, Armed)>) {
         let kind = Kind::of(method, uri);
-        let writes = self
-            .requests
-            .iter()
-            .filter(|request| request.kind == Kind::Write)
-            .count();
+        let writes = self.requests.iter().filter(|request| request.kind == Kind::Write).count();
         let request = Request {
             number: self.requests.len() + 1,
             write: (kind == Kind::Write).then_some(writes + 1),
@@ -179,27 +163,18 @@ impl Journal {
             query: uri.query().unwrap_or_default().to_owned(),
             status: None,
         };
-        let fault = if self.dead {
-            None
-        } else {
-            self.fault(&request)
-        };
+        let fault = if self.dead { None } else { self.fault(&request) };
         self.requests.push(request);
         (self.requests.len() - 1, fault)
     }
 
     /// Every rule sees every request, since some count; the first that fires has it.
     fn fault(&mut self, request: &Request) -> Option<(Fault, Armed)> {
-        let fired: Vec<_> = self
-            .rules
-            .iter_mut()
-            .map(|rule| rule.trigger.fires(request))
-            .collect();
+        let fired: Vec<_> = self.rules.iter_mut().map(|rule| rule.trigger.fires(request)).collect();
         let index = fired.iter().position(|fired| *fired)?;
         let found = (self.rules[index].fault, self.rules[index].armed.clone());
         let mut fired = fired.into_iter();
-        self.rules
-            .retain(|rule| !fired.next().unwrap_or_default() || rule.trigger.stays());
+        self.rules.retain(|rule| !fired.next().unwrap_or_default() || rule.trigger.stays());
         Some(found)
     }
 }
@@ -214,63 +189,24 @@ mod tests {
 
     #[test]
     fn only_what_changes_the_cluster_is_a_write() {
-        assert_eq!(
-            kind(Method::GET, "/api/v1/namespaces/a/secrets?watch=true"),
-            Kind::Read
-        );
-        assert_eq!(
-            kind(Method::DELETE, "/api/v1/namespaces/a/secrets/b"),
-            Kind::Write
-        );
-        assert_eq!(
-            kind(
-                Method::PATCH,
-                "/api/v1/namespaces/a/secrets/b?force=true&dryRun=All"
-            ),
-            Kind::DryRun
-        );
-        assert_eq!(
-            kind(
-                Method::POST,
-                "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-            ),
-            Kind::Review
-        );
-        assert_eq!(
-            kind(Method::POST, "/api/v1/namespaces/a/serviceaccounts/b/token"),
-            Kind::Review
-        );
-        assert_eq!(
-            kind(
-                Method::PUT,
-                "/apis/coordination.k8s.io/v1/namespaces/a/leases/b"
-            ),
-            Kind::Lease
-        );
-        assert_eq!(
-            kind(
-                Method::GET,
-                "/apis/coordination.k8s.io/v1/namespaces/a/leases/b"
-            ),
-            Kind::Lease
-        );
+        assert_eq!(kind(Method::GET, "/api/v1/namespaces/a/secrets?watch=true"), Kind::Read);
+        assert_eq!(kind(Method::DELETE, "/api/v1/namespaces/a/secrets/b"), Kind::Write);
+        assert_eq!(kind(Method::PATCH, "/api/v1/namespaces/a/secrets/b?force=true&dryRun=All"), Kind::DryRun);
+        assert_eq!(kind(Method::POST, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), Kind::Review);
+        assert_eq!(kind(Method::POST, "/api/v1/namespaces/a/serviceaccounts/b/token"), Kind::Review);
+        assert_eq!(kind(Method::PUT, "/apis/coordination.k8s.io/v1/namespaces/a/leases/b"), Kind::Lease);
+        assert_eq!(kind(Method::GET, "/apis/coordination.k8s.io/v1/namespaces/a/leases/b"), Kind::Lease);
     }
 
     #[test]
     fn a_brief_leaves_out_the_group_and_the_namespace() {
         let mut journal = Journal::default();
-        for path in [
-            "/api/v1/namespaces/a/secrets/b",
-            "/apis/apps/v1/namespaces/a/deployments",
-            "/api/v1/namespaces/a",
-        ] {
+        for path in ["/api/v1/namespaces/a/secrets/b", "/apis/apps/v1/namespaces/a/deployments", "/api/v1/namespaces/a"]
+        {
             journal.enter(&Method::PUT, &Uri::from_static(path));
         }
         let briefs: Vec<_> = journal.requests.iter().map(Request::brief).collect();
-        assert_eq!(
-            briefs,
-            ["PUT secrets/b", "PUT deployments", "PUT namespaces/a"]
-        );
+        assert_eq!(briefs, ["PUT secrets/b", "PUT deployments", "PUT namespaces/a"]);
     }
 
     #[test]
@@ -280,19 +216,8 @@ mod tests {
         for method in [Method::GET, Method::POST, Method::GET, Method::POST] {
             journal.enter(&method, &uri);
         }
-        let writes: Vec<_> = journal
-            .requests
-            .iter()
-            .map(|request| request.write)
-            .collect();
+        let writes: Vec<_> = journal.requests.iter().map(|request| request.write).collect();
         assert_eq!(writes, [None, Some(1), None, Some(2)]);
-        assert_eq!(
-            Counts::of(&journal.requests),
-            Counts {
-                get: 2,
-                post: 2,
-                ..Counts::default()
-            }
-        );
+        assert_eq!(Counts::of(&journal.requests), Counts { get: 2, post: 2, ..Counts::default() });
     }
 }

@@ -81,17 +81,10 @@ impl Proxy {
         let dir = TempDir::new()?;
         let config = cluster::kubeconfig(&address, token, namespace.name());
         fs::write(dir.path().join("kubeconfig"), config.to_string())?;
-        let router = Router::new()
-            .fallback(forward::handle)
-            .with_state(state.clone());
+        let router = Router::new().fallback(forward::handle).with_state(state.clone());
         let service = router.into_make_service_with_connect_info::<Connection>();
         let server = tokio::spawn(async move { axum::serve(Door(listener), service).await });
-        Ok(Self {
-            state,
-            address,
-            dir,
-            server: server.abort_handle(),
-        })
+        Ok(Self { state, address, dir, server: server.abort_handle() })
     }
 
     /// Its address, `http://127.0.0.1:PORT`.
@@ -111,13 +104,8 @@ impl Proxy {
     /// # Errors
     /// The command could not be started.
     pub fn spawn(&self, command: &mut Command) -> Result<Child> {
-        self.state
-            .journal
-            .send_modify(|journal| journal.dead = false);
-        let child = command
-            .env("KUBECONFIG", self.kubeconfig())
-            .kill_on_drop(true)
-            .spawn()?;
+        self.state.journal.send_modify(|journal| journal.dead = false);
+        let child = command.env("KUBECONFIG", self.kubeconfig()).kill_on_drop(true).spawn()?;
         self.set_victim(child.id().context("a child without a process")?)?;
         Ok(child)
     }
@@ -127,12 +115,7 @@ impl Proxy {
     /// # Errors
     /// The command could not be started.
     pub async fn run(&self, command: &mut Command) -> Result<Ran> {
-        let child = self.spawn(
-            command
-                .stdin(Stdio::null())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped()),
-        )?;
+        let child = self.spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
         Ok(command::ran(child.wait_with_output().await?))
     }
 
@@ -160,45 +143,25 @@ impl Proxy {
     ///
     /// Dry runs match too: a path with a `?` in it is compared with path and query.
     pub fn at_match(&self, method: Method, path: &str, n: usize, fault: Fault) -> Armed {
-        self.arm(
-            Trigger::Match {
-                method,
-                path: path.to_owned(),
-                left: Some(n),
-            },
-            fault,
-        )
+        self.arm(Trigger::Match { method, path: path.to_owned(), left: Some(n) }, fault)
     }
 
     /// Lets a fault happen at every such request from now on.
     pub fn always(&self, method: Method, path: &str, fault: Fault) -> Armed {
-        self.arm(
-            Trigger::Match {
-                method,
-                path: path.to_owned(),
-                left: None,
-            },
-            fault,
-        )
+        self.arm(Trigger::Match { method, path: path.to_owned(), left: None }, fault)
     }
 
     fn arm(&self, trigger: Trigger, fault: Fault) -> Armed {
         let armed = Armed::default();
         self.state.journal.send_modify(|journal| {
-            journal.rules.push(Rule {
-                trigger,
-                fault,
-                armed: armed.clone(),
-            });
+            journal.rules.push(Rule { trigger, fault, armed: armed.clone() });
         });
         armed
     }
 
     /// Forgets every fault that has not happened yet.
     pub fn disarm(&self) {
-        self.state
-            .journal
-            .send_modify(|journal| journal.rules.clear());
+        self.state.journal.send_modify(|journal| journal.rules.clear());
     }
 
     /// Every request so far, in the order of their coming.
@@ -210,10 +173,7 @@ impl Proxy {
     /// The writes so far.
     #[must_use]
     pub fn writes(&self) -> Vec<Request> {
-        self.requests()
-            .into_iter()
-            .filter(|request| request.kind == Kind::Write)
-            .collect()
+        self.requests().into_iter().filter(|request| request.kind == Kind::Write).collect()
     }
 
     /// How many requests of each kind came so far.
@@ -228,23 +188,13 @@ impl Proxy {
     /// A minute has passed; the message holds the requests that came.
     pub async fn reached(&self, wanted: impl Fn(&Request) -> bool) -> Result<Request> {
         let mut journal = self.state.journal.subscribe();
-        let found = timeout(
-            LIMIT,
-            journal.wait_for(|journal| journal.requests.iter().any(&wanted)),
-        )
-        .await;
-        let found = found.map(|result| {
-            result.map(|journal| journal.requests.iter().find(|r| wanted(r)).cloned())
-        });
+        let found = timeout(LIMIT, journal.wait_for(|journal| journal.requests.iter().any(&wanted))).await;
+        let found = found.map(|result| result.map(|journal| journal.requests.iter().find(|r| wanted(r)).cloned()));
         if let Ok(Ok(Some(request))) = found {
             return Ok(request);
         }
         let came: Vec<_> = self.requests().iter().map(ToString::to_string).collect();
-        anyhow::bail!(
-            "waited {} s in vain for a request; these came:\n{}",
-            LIMIT.as_secs(),
-            came.join("\n")
-        )
+        anyhow::bail!("waited {} s in vain for a request; these came:\n{}", LIMIT.as_secs(), came.join("\n"))
     }
 }
 
@@ -253,10 +203,7 @@ impl Drop for Proxy {
         self.server.abort();
         self.state.journal.send_modify(|journal| {
             journal.dead = true;
-            journal
-                .rules
-                .drain(..)
-                .for_each(|rule| rule.armed.release());
+            journal.rules.drain(..).for_each(|rule| rule.armed.release());
         });
     }
 }

@@ -1,0 +1,181 @@
+//! What is done to releases: look, decide, act, and look again.
+//!
+//! The shell remembers nothing: what a killed run leaves is the ordinary state *interrupted*, which the next run finds.
+
+mod doctor;
+mod error;
+mod observe;
+mod preflight;
+mod repair;
+mod report;
+mod scan;
+mod scene;
+
+pub use doctor::{Diagnosis, PermissionCheck};
+pub use error::{Error, Remedy};
+pub use observe::Observation;
+pub use report::{Event, Events, Outcome, Report, StepReport};
+pub use scan::{Damaged, Depth, Failure, Head, Namespaces, Scan, ScanItem, ScanOptions, Scope};
+
+pub use crate::cluster::{Requests, Stop};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+
+use crate::cluster::{Permission, Wire};
+use crate::plan::{Intent, Plan, Policy, decide};
+use crate::release::{History, Namespace, ReleaseName};
+use crate::storage::{Detail, DriverKind, Kubernetes, Query, Storage};
+
+/// Releases of one namespace on one server.
+#[derive(Clone)]
+pub struct Client {
+    wire: Wire,
+    storage: Storage,
+    driver: DriverKind,
+    namespace: Namespace,
+    manager: Option<String>,
+}
+
+/// A plan, and what it was made from.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// What was seen.
+    pub observation: Observation,
+    /// Permissions that the plan needs and this identity lacks; each is a refusal too.
+    pub missing: Vec<Permission>,
+}
+
+/// How a repair runs.
+#[derive(Debug, Clone)]
+pub struct RepairOptions {
+    /// How long to wait for readiness, and for deleted objects to go.
+    pub timeout: Duration,
+    /// Whether to wait for deleted objects to go. Waiting for readiness is a step of the plan.
+    pub wait: bool,
+    /// Take fields that another manager owns.
+    pub force_conflicts: bool,
+}
+
+impl Default for RepairOptions {
+    /// Five minutes, waiting, never by force.
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(300), wait: true, force_conflicts: false }
+    }
+}
+
+impl Client {
+    /// Releases of `namespace`, recorded by `driver`.
+    ///
+    /// Build `kube` with its `default_retry` off: what may be sent twice is decided here.
+    #[must_use]
+    pub fn new(kube: kube::Client, namespace: Namespace, driver: DriverKind) -> Self {
+        Self::over(Wire::new(kube), namespace, driver)
+    }
+
+    fn over(wire: Wire, namespace: Namespace, driver: DriverKind) -> Self {
+        let storage = Storage::new(Arc::new(Kubernetes::new(wire.clone(), driver)));
+        Self { wire, storage, driver, namespace, manager: None }
+    }
+
+    /// Writes objects as field manager `manager`, instead of the one that the live objects show.
+    #[must_use]
+    pub fn with_field_manager(self, manager: impl Into<String>) -> Self {
+        Self { manager: Some(manager.into()), ..self }
+    }
+
+    /// The same server and driver, another namespace, and requests counted anew.
+    #[must_use]
+    pub fn in_namespace(&self, namespace: Namespace) -> Self {
+        let manager = self.manager.clone();
+        Self { manager, ..Self::over(self.wire.recount(), namespace, self.driver) }
+    }
+
+    /// The namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// How many requests this client has sent.
+    #[must_use]
+    pub fn requests(&self) -> Requests {
+        self.wire.requests()
+    }
+
+    /// All revisions of a release; an empty history if it is absent.
+    ///
+    /// # Errors
+    /// The records cannot be read.
+    pub async fn history(&self, name: &ReleaseName, stop: &Stop) -> Result<History, Error> {
+        Ok(self.storage.history(&self.namespace, name, stop).await?.history)
+    }
+
+    /// Reads the records, and the cluster where an operation is open.
+    ///
+    /// # Errors
+    /// A read failed: then nothing is known, least of all that the release is absent.
+    pub async fn observe(&self, name: &ReleaseName, policy: &Policy, stop: &Stop) -> Result<Observation, Error> {
+        let read = self.storage.history(&self.namespace, name, stop).await?;
+        let now = read.date.unwrap_or_else(Utc::now);
+        let mut observation = Observation::of_records(read.history, now);
+        if observation.history.is_empty() {
+            observation.evidence.elsewhere = self.elsewhere(name, stop).await?;
+        }
+        observation.look(&self.wire, policy, stop).await?;
+        if let Some(manager) = &self.manager {
+            observation.manager.clone_from(manager);
+        }
+        Ok(observation)
+    }
+
+    /// What `repair` would do. Reads only; what would fail shows as a refusal.
+    ///
+    /// # Errors
+    /// A read failed.
+    pub async fn plan(
+        &self,
+        name: &ReleaseName,
+        intent: Intent,
+        policy: &Policy,
+        options: &RepairOptions,
+        stop: &Stop,
+    ) -> Result<Planned, Error> {
+        let observation = self.observe(name, policy, stop).await?;
+        let plan = decide(&observation.history, &observation.evidence, intent, policy);
+        let mut planned = Planned { plan, observation, missing: Vec::new() };
+        preflight::check(&self.wire, self.driver, &mut planned, options.force_conflicts, stop).await?;
+        Ok(planned)
+    }
+
+    /// Runs a plan that was made by [`Client::plan`].
+    ///
+    /// # Guarantees
+    /// Nothing is written if the records are no longer those that the plan was made from. On every way out the record
+    /// that this run opened is closed, and no request is under way.
+    pub async fn repair(&self, planned: &Planned, options: &RepairOptions, stop: &Stop, events: &dyn Events) -> Report {
+        repair::run(self, planned, options, stop, events).await
+    }
+
+    /// The driver that holds records of `name` although this one holds none.
+    async fn elsewhere(&self, name: &ReleaseName, stop: &Stop) -> Result<Option<&'static str>, Error> {
+        let other = self.driver.other();
+        let query = Query {
+            namespace: Some(self.namespace.clone()),
+            selector: format!("owner=helm,name={name}"),
+            detail: Detail::Metadata,
+        };
+        let driver = Kubernetes::new(self.wire.clone(), other);
+        match crate::storage::Driver::list(&driver, &query, stop).await {
+            Ok(listing) if listing.records.is_empty() => Ok(None),
+            Ok(_) => Ok(Some(other.as_str())),
+            // Not being allowed to look there is no reason to fail here.
+            Err(crate::storage::Error::Cluster(error)) if error.code() == Some(403) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

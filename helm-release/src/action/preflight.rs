@@ -1,0 +1,190 @@
+//! What would fail is found before the first write: permissions, the size of a record, and what admission says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use super::Planned;
+use super::error::Error;
+use super::observe::Observation;
+use super::scene::AT_ONCE;
+use crate::cluster::{Access, Cause, Permission, Place, Stop, Wire, WriteMode};
+use crate::plan::{Plan, Refusal, Step, Verdict};
+use crate::release::{Entry, Release, RollbackHeader};
+use crate::storage::{self, DriverKind};
+
+/// Turns a plan that would fail into a refusal that says why.
+pub(super) async fn check(
+    wire: &Wire,
+    driver: DriverKind,
+    planned: &mut Planned,
+    force_conflicts: bool,
+    stop: &Stop,
+) -> Result<(), Error> {
+    if !planned.plan.acts() {
+        return Ok(());
+    }
+    let mut refusals = Vec::new();
+    if let Some(refusal) = size(&planned.plan, &planned.observation) {
+        refusals.push(refusal);
+    }
+    planned.missing = missing(wire, driver, &planned.plan, &planned.observation, stop).await?;
+    refusals.extend(planned.missing.iter().map(|permission| Refusal { reason: lacks(permission), flag: None }));
+    if planned.missing.is_empty() {
+        refusals.extend(admission(wire, planned, force_conflicts, stop).await?);
+    }
+    if !refusals.is_empty() {
+        planned.plan.verdict = Verdict::Refuse;
+        planned.plan.steps.clear();
+        planned.plan.refusals.extend(refusals);
+    }
+    Ok(())
+}
+
+fn lacks(permission: &Permission) -> String {
+    let Permission { verb, group, resource, namespace } = permission;
+    let dotted = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
+    let place = if namespace.is_empty() { "in the cluster".into() } else { format!("in namespace {namespace}") };
+    format!("this identity may not {verb} {dotted} {place}")
+}
+
+/// A rollback writes a new record, which may not fit where the stuck one did.
+fn size(plan: &Plan, observation: &Observation) -> Option<Refusal> {
+    let (revision, target) = plan.steps.iter().find_map(|step| match step {
+        Step::CreateRollback { revision, target } => Some((*revision, *target)),
+        Step::Close { .. }
+        | Step::Relabel { .. }
+        | Step::Apply { .. }
+        | Step::DeleteObjects { .. }
+        | Step::AwaitReady { .. }
+        | Step::DeleteRecord { .. }
+        | Step::Quarantine { .. } => None,
+    })?;
+    let release = observation.history.get(target).and_then(Entry::sound)?;
+    let header = RollbackHeader {
+        revision,
+        first_deployed: release.info().first_deployed,
+        now: observation.evidence.now,
+        description: format!("Rollback to {target}"),
+    };
+    let record = release.to_rollback(&header).ok()?;
+    let error = storage::encode(&observation.history.key(revision).to_string(), &record).err()?;
+    Some(Refusal { reason: error.to_string(), flag: Some("--strategy unlock".into()) })
+}
+
+async fn missing(
+    wire: &Wire,
+    driver: DriverKind,
+    plan: &Plan,
+    observation: &Observation,
+    stop: &Stop,
+) -> Result<Vec<Permission>, Error> {
+    let needed = needed(driver, plan, observation);
+    let namespaces: BTreeSet<_> = needed.iter().map(|p| p.namespace.clone()).filter(|ns| !ns.is_empty()).collect();
+    let mut granted = BTreeMap::new();
+    for namespace in namespaces {
+        let access = Access::review(wire, &namespace, stop).await?;
+        granted.insert(namespace, access);
+    }
+    // The rules can be incomplete, and know nothing of cluster-scoped kinds: those are asked one by one.
+    let open = needed.into_iter().filter(|p| !granted.get(&p.namespace).is_some_and(|access| access.grants(p)));
+    let ask = async |permission: Permission| -> Result<Option<Permission>, Error> {
+        let granted = permission.is_granted(wire, stop).await?;
+        Ok((!granted).then_some(permission))
+    };
+    let answers: Vec<_> = stream::iter(open).map(ask).buffered(AT_ONCE).try_collect().await?;
+    Ok(answers.into_iter().flatten().collect())
+}
+
+/// Every permission that the steps need, once.
+fn needed(driver: DriverKind, plan: &Plan, observation: &Observation) -> BTreeSet<Permission> {
+    let records = match driver {
+        DriverKind::Secrets => "secrets",
+        DriverKind::ConfigMaps => "configmaps",
+    };
+    let mut needed = BTreeSet::new();
+    let mut need = |verb: &str, group: &str, resource: &str, namespace: &str| {
+        let [verb, group, resource, namespace] = [verb, group, resource, namespace].map(str::to_owned);
+        needed.insert(Permission { verb, group, resource, namespace });
+    };
+    for step in &plan.steps {
+        let verb = match step {
+            Step::CreateRollback { .. } => "create",
+            Step::Close { .. } | Step::Relabel { .. } => "update",
+            Step::DeleteRecord { .. } | Step::Quarantine { .. } => "delete",
+            Step::Apply { .. } | Step::DeleteObjects { .. } | Step::AwaitReady { .. } => continue,
+        };
+        need(verb, "", records, plan.namespace.as_str());
+    }
+    for change in &plan.changes {
+        if let Some(item) = observation.scene.items.get(&change.object) {
+            let verb = match change.action {
+                crate::plan::ChangeAction::Create => "create",
+                crate::plan::ChangeAction::Update => "patch",
+            };
+            let namespace = change.object.namespace.as_deref().unwrap_or_default();
+            need(verb, item.resource.group(), &item.resource.plural, namespace);
+        }
+    }
+    for deletion in &plan.deletes {
+        if let Some(item) = observation.scene.items.get(&deletion.object) {
+            let namespace = deletion.object.namespace.as_deref().unwrap_or_default();
+            need("delete", item.resource.group(), &item.resource.plural, namespace);
+        }
+    }
+    needed
+}
+
+/// Dry-runs every change: immutable fields, quota, webhooks and field conflicts show before anything is written.
+async fn admission(wire: &Wire, planned: &Planned, force: bool, stop: &Stop) -> Result<Vec<Refusal>, Error> {
+    let Some((goal, baseline)) = applied(&planned.plan) else { return Ok(Vec::new()) };
+    let Planned { plan, observation, .. } = planned;
+    let method = observation.history.get(goal).and_then(Entry::sound).map(Release::apply_method);
+    let Some(method) = method else { return Ok(Vec::new()) };
+    let attempt = async |change: &crate::plan::Change| -> Result<Option<Refusal>, Error> {
+        let Some(item) = observation.scene.items.get(&change.object) else { return Ok(None) };
+        let patched = |source| Error::Patch { object: change.object.to_string(), source };
+        let Some((body, merge)) = item.merge(goal, baseline, method, force).map_err(patched)? else { return Ok(None) };
+        let place = Place { id: &change.object, resource: &item.resource };
+        match place.write(wire, &body, &merge, &observation.manager, WriteMode::DryRun, stop).await {
+            Ok(_) => Ok(None),
+            Err(error) => match refusal(&change.object.to_string(), &error.cause) {
+                Some(refusal) => Ok(Some(refusal)),
+                None => Err(error.into()),
+            },
+        }
+    };
+    let answers: Vec<_> = stream::iter(&plan.changes).map(attempt).buffered(AT_ONCE).try_collect().await?;
+    Ok(answers.into_iter().flatten().collect())
+}
+
+fn refusal(object: &str, cause: &Cause) -> Option<Refusal> {
+    match cause {
+        Cause::Refused { message, .. } if message.contains("does not support dry run") => None,
+        // Its namespace, or the CRD of its kind, is created by this very plan.
+        Cause::Refused { code: 404, .. } => None,
+        Cause::Refused { code: 409, message, .. } => Some(Refusal {
+            reason: format!("{object} would conflict: {message}"),
+            flag: Some("--force-conflicts".into()),
+        }),
+        Cause::Refused { code: 400..=499, message, .. } | Cause::Forbidden { message, .. } => Some(Refusal {
+            reason: format!("the server would refuse {object}: {message}"),
+            flag: Some("--strategy unlock".into()),
+        }),
+        Cause::Refused { .. } | Cause::Unreachable(_) | Cause::Malformed(_) | Cause::Stopped(_) => None,
+    }
+}
+
+/// The revision that the plan applies, and over which baseline.
+fn applied(plan: &Plan) -> Option<(crate::release::Revision, &[crate::release::Revision])> {
+    plan.steps.iter().find_map(|step| match step {
+        Step::Apply { revision, baseline } => Some((*revision, baseline.as_slice())),
+        Step::CreateRollback { .. }
+        | Step::Close { .. }
+        | Step::Relabel { .. }
+        | Step::DeleteObjects { .. }
+        | Step::AwaitReady { .. }
+        | Step::DeleteRecord { .. }
+        | Step::Quarantine { .. } => None,
+    })
+}
