@@ -1,3 +1,4 @@
 //! Helm releases.
 
 pub mod patch;
+pub mod readiness;
