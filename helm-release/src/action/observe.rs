@@ -140,7 +140,7 @@ impl Observation {
             uid: meta("uid").unwrap_or_default().into(),
             owner: Owner::read(marks, &self.history.name, &self.history.namespace),
             terminating: meta("deletionTimestamp").is_some(),
-            readiness: readiness::readiness(value),
+            readiness: readiness::readiness(value, self.evidence.now),
             lives: readiness::has_lived(value),
             born: created.is_some() && created >= last.stored.created && first.as_deref() == Some(&self.manager),
             holds: Default::default(),

@@ -347,7 +347,7 @@ impl<'a> Run<'a> {
 }
 
 fn unready(id: &ObjectId, found: Option<&Value>) -> Option<String> {
-    match found.map_or(Readiness::NotFound, readiness::readiness) {
+    match found.map_or(Readiness::NotFound, |object| readiness::readiness(object, Utc::now())) {
         Readiness::Current => None,
         Readiness::InProgress { why } | Readiness::Failed { why } => Some(format!("{id} ({why})")),
         Readiness::Terminating => Some(format!("{id} (being deleted)")),
