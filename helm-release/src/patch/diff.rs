@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::list::{
-    Fields, element_type, in_order, merge_key, same_element, sorted_maps, sorted_scalars, without_duplicates,
+    Fields, List, element_type, in_order, merge_key, same_element, sorted_maps, sorted_scalars, without_duplicates,
 };
 use super::schema::{Merging, Schema, Strategy};
 use super::text::{Type, go_text};
@@ -23,23 +23,26 @@ pub(super) enum Half {
 /// # Errors
 /// See [`Error`].
 pub(super) fn difference(from: &Fields, to: &Fields, schema: Schema, half: Half) -> Result<Fields, Error> {
-    Diff { half, retain_keys: false }.maps(from, to, schema)
+    let diff = Diff { half, schema, retain_keys: false };
+    diff.maps(from, to)
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Diff {
     half: Half,
+    /// What the maps at hand, or the elements of the lists at hand, are.
+    schema: Schema,
     /// Whether the maps at hand are merged with `$retainKeys`.
     retain_keys: bool,
 }
 
 impl Diff {
-    fn maps(self, from: &Fields, to: &Fields, schema: Schema) -> Result<Fields, Error> {
+    fn maps(self, from: &Fields, to: &Fields) -> Result<Fields, Error> {
         let mut patch = Map::new();
         for (key, wanted) in to {
             match from.get(key) {
                 Some(known) if key == "$patch" => directive(known, wanted, &mut patch)?,
-                Some(known) => self.field(key, known, wanted, schema, &mut patch)?,
+                Some(known) => self.field(key, known, wanted, &mut patch)?,
                 None => self.change(key, wanted, &mut patch),
             }
         }
@@ -53,10 +56,10 @@ impl Diff {
         Ok(patch)
     }
 
-    fn field(self, key: &str, from: &Value, to: &Value, schema: Schema, patch: &mut Fields) -> Result<(), Error> {
+    fn field(self, key: &str, from: &Value, to: &Value, patch: &mut Fields) -> Result<(), Error> {
         match (from, to) {
-            (Value::Object(from), Value::Object(to)) => self.object_field(key, from, to, schema, patch),
-            (Value::Array(from), Value::Array(to)) => self.list_field(key, from, to, schema, patch),
+            (Value::Object(from), Value::Object(to)) => self.object_field(key, from, to, patch),
+            (Value::Array(from), Value::Array(to)) => self.list_field(key, from, to, patch),
             _ => {
                 if from != to {
                     self.change(key, to, patch);
@@ -66,15 +69,8 @@ impl Diff {
         }
     }
 
-    fn object_field(
-        self,
-        key: &str,
-        from: &Fields,
-        to: &Fields,
-        schema: Schema,
-        patch: &mut Fields,
-    ) -> Result<(), Error> {
-        let (schema, merging) = match schema.object_field(key) {
+    fn object_field(self, key: &str, from: &Fields, to: &Fields, patch: &mut Fields) -> Result<(), Error> {
+        let (schema, merging) = match self.schema.object_field(key) {
             Err(_) if from == to => return Ok(()),
             found => found?,
         };
@@ -82,27 +78,20 @@ impl Diff {
             self.change(key, &Value::Object(to.clone()), patch);
             return Ok(());
         }
-        let inner = self.with(merging).maps(from, to, schema)?;
+        let inner = self.at(schema, merging).maps(from, to)?;
         if !inner.is_empty() {
             patch.insert(key.to_owned(), Value::Object(inner));
         }
         Ok(())
     }
 
-    fn list_field(
-        self,
-        key: &str,
-        from: &[Value],
-        to: &[Value],
-        schema: Schema,
-        patch: &mut Fields,
-    ) -> Result<(), Error> {
-        let (schema, merging) = match schema.list_field(key) {
+    fn list_field(self, key: &str, from: &[Value], to: &[Value], patch: &mut Fields) -> Result<(), Error> {
+        let (schema, merging) = match self.schema.list_field(key) {
             Err(_) if from == to => return Ok(()),
             found => found?,
         };
         if merging.strategy == Strategy::Merge {
-            let lists = self.with(merging).lists(from, to, schema, merging.key)?;
+            let lists = self.at(schema, merging).lists(from, to, merging.key)?;
             lists.write(key, patch);
         } else if from != to {
             self.change(key, &Value::Array(to.to_vec()), patch);
@@ -110,55 +99,43 @@ impl Diff {
         Ok(())
     }
 
-    fn lists(self, from: &[Value], to: &[Value], schema: Schema, key: &str) -> Result<ListPatch, Error> {
+    fn lists(self, from: &[Value], to: &[Value], key: &str) -> Result<ListPatch, Error> {
         if from.is_empty() {
             return Ok(self.all_of(to));
         }
         let kind = element_type(&[from, to])?;
-        if kind == Type::Map {
-            self.lists_of_maps(from, to, schema, key)
-        } else {
-            self.lists_of_scalars(from, to, key, kind)
-        }
+        if kind == Type::Map { self.lists_of_maps(from, to, key) } else { self.lists_of_scalars(from, to, key, kind) }
     }
 
     fn all_of(self, to: &[Value]) -> ListPatch {
-        match self.half {
-            Half::Changes => ListPatch { items: to.to_vec(), ..ListPatch::default() },
-            Half::Deletions => ListPatch::default(),
-        }
+        let items = if self.half == Half::Changes { to.to_vec() } else { Vec::new() };
+        ListPatch { items, ..ListPatch::default() }
     }
 
-    fn lists_of_maps(self, from: &[Value], to: &[Value], schema: Schema, key: &str) -> Result<ListPatch, Error> {
-        let (items, deletions) = self.joined_maps(from, to, schema, key)?;
+    fn lists_of_maps(self, from: &[Value], to: &[Value], key: &str) -> Result<ListPatch, Error> {
+        let (items, deletions) = self.joined_maps(from, to, key)?;
         let mut items = in_order(items, to, key, Type::Map)?;
         let reordered = !same_order(from, to, key)?;
         items.extend(deletions);
         let ordered = !items.is_empty() || (self.half == Half::Changes && reordered);
         let order = if ordered { keys_only(to, key)? } else { Vec::new() };
-        Ok(ListPatch { items, order, ..ListPatch::default() })
+        Ok(ListPatch { items, order, deletions: Vec::new() })
     }
 
     /// Walks both lists in the order of their merge keys.
-    fn joined_maps(
-        self,
-        from: &[Value],
-        to: &[Value],
-        schema: Schema,
-        key: &str,
-    ) -> Result<(Vec<Value>, Vec<Value>), Error> {
+    fn joined_maps(self, from: &[Value], to: &[Value], key: &str) -> Result<(List, List), Error> {
         let (mut items, mut deletions) = (Vec::new(), Vec::new());
         let mut from = sorted_maps(from, key)?.into_iter().peekable();
         let mut to = sorted_maps(to, key)?.into_iter().peekable();
         while let Some(side) = next_side(from.peek(), to.peek()) {
-            let known = if side == Ordering::Greater { None } else { from.next() };
-            let wanted = if side == Ordering::Less { None } else { to.next() };
+            let known = from.next_if(|_| side.is_le());
+            let wanted = to.next_if(|_| side.is_ge());
             for (_, fields) in known.iter().chain(&wanted) {
                 merge_key(fields, key)?;
             }
             match (known, wanted) {
                 (Some((_, known)), Some((_, wanted))) => {
-                    items.extend(self.element(known, wanted, schema, key)?);
+                    items.extend(self.element(known, wanted, key)?);
                 }
                 (Some((_, known)), None) => deletions.extend(self.deletion(known, key)),
                 (None, Some((_, wanted))) => items.extend(self.addition(wanted)),
@@ -168,8 +145,8 @@ impl Diff {
         Ok((items, deletions))
     }
 
-    fn element(self, from: &Fields, to: &Fields, schema: Schema, key: &str) -> Result<Option<Value>, Error> {
-        let mut patch = self.maps(from, to, schema)?;
+    fn element(self, from: &Fields, to: &Fields, key: &str) -> Result<Option<Value>, Error> {
+        let mut patch = self.maps(from, to)?;
         if patch.is_empty() {
             return Ok(None);
         }
@@ -210,17 +187,17 @@ impl Diff {
         }
     }
 
-    fn with(self, merging: Merging) -> Self {
-        Self { retain_keys: merging.retain_keys, ..self }
+    fn at(self, schema: Schema, merging: Merging) -> Self {
+        Self { schema, retain_keys: merging.retain_keys, ..self }
     }
 }
 
 /// What a patch says about one merging list.
 #[derive(Debug, Default)]
 struct ListPatch {
-    items: Vec<Value>,
-    deletions: Vec<Value>,
-    order: Vec<Value>,
+    items: List,
+    deletions: List,
+    order: List,
 }
 
 impl ListPatch {
@@ -246,7 +223,7 @@ fn next_side(from: Option<&(String, &Fields)>, to: Option<&(String, &Fields)>) -
 }
 
 /// The additions and deletions between two sorted lists.
-fn joined_scalars(from: &[Value], to: &[Value]) -> (Vec<Value>, Vec<Value>) {
+fn joined_scalars(from: &[Value], to: &[Value]) -> (List, List) {
     let (mut additions, mut deletions) = (Vec::new(), Vec::new());
     let (mut from, mut to) = (from.iter().peekable(), to.iter().peekable());
     loop {
@@ -256,8 +233,8 @@ fn joined_scalars(from: &[Value], to: &[Value]) -> (Vec<Value>, Vec<Value>) {
             (None, Some(_)) => Ordering::Greater,
             (None, None) => return (additions, deletions),
         };
-        let known = if side == Ordering::Greater { None } else { from.next() };
-        let wanted = if side == Ordering::Less { None } else { to.next() };
+        let known = from.next_if(|_| side.is_le());
+        let wanted = to.next_if(|_| side.is_ge());
         if side != Ordering::Equal {
             deletions.extend(known.cloned());
             additions.extend(wanted.cloned());
@@ -297,7 +274,7 @@ fn same_order(from: &[Value], to: &[Value], key: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-fn keys_only(list: &[Value], key: &str) -> Result<Vec<Value>, Error> {
+fn keys_only(list: &[Value], key: &str) -> Result<List, Error> {
     let keys = list.iter().map(|element| Ok(json!({ key: merge_key(super::list::as_map(element)?, key)? })));
     keys.collect()
 }

@@ -127,7 +127,7 @@ fn merge_field(fields: &mut Fields, key: String, value: Value) {
 }
 
 /// Drops null fields everywhere, but not null elements of lists.
-fn prune(value: &mut Value) {
+pub(super) fn prune(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, value| !value.is_null());

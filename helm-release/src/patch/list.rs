@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 /// An object's fields.
 pub(super) type Fields = Map<String, Value>;
 
+/// A list's elements.
+pub(super) type List = Vec<Value>;
+
 /// The common type of all elements.
 ///
 /// # Errors
@@ -54,7 +57,7 @@ pub(super) fn position_of(list: &[Value], key: &str, value: &Value) -> Result<Op
 }
 
 /// Scalars in the order of their texts.
-pub(super) fn sorted_scalars(list: &[Value]) -> Vec<Value> {
+pub(super) fn sorted_scalars(list: &[Value]) -> List {
     let mut sorted = list.to_vec();
     sorted.sort_by_cached_key(go_text);
     sorted
@@ -72,7 +75,7 @@ pub(super) fn sorted_maps<'a>(list: &'a [Value], key: &str) -> Result<Vec<(Strin
 }
 
 /// Drops later duplicates of scalars, filling each gap with the last element.
-pub(super) fn without_duplicates(mut list: Vec<Value>) -> Vec<Value> {
+pub(super) fn without_duplicates(mut list: List) -> List {
     let mut index = 0;
     while index < list.len() {
         let mut other = index + 1;
@@ -92,7 +95,7 @@ pub(super) fn without_duplicates(mut list: Vec<Value>) -> Vec<Value> {
 ///
 /// # Errors
 /// Whatever [`merge_key`] says about any element of the two lists, if they hold objects.
-pub(super) fn in_order(list: Vec<Value>, order: &[Value], key: &str, kind: Type) -> Result<Vec<Value>, Error> {
+pub(super) fn in_order(list: List, order: &[Value], key: &str, kind: Type) -> Result<List, Error> {
     let mut deletions = Vec::new();
     let mut kept = Vec::with_capacity(list.len());
     if kind == Type::Map {
@@ -111,12 +114,19 @@ pub(super) fn in_order(list: Vec<Value>, order: &[Value], key: &str, kind: Type)
     Ok(placed.into_iter().map(|(_, element)| element).chain(deletions).collect())
 }
 
+/// A merged list in its final order: what `wanted` names as it names it, all else as in `live`.
+///
+/// # Errors
+/// As [`in_order`].
+pub(super) fn arranged(merged: List, wanted: &[Value], live: &[Value], key: &str, kind: Type) -> Result<List, Error> {
+    let (named, others) = split_by_presence(merged, wanted, key)?;
+    let named = in_order(named, wanted, key, kind)?;
+    let others = in_order(others, live, key, kind)?;
+    Ok(interleave(others, named, live, key, kind))
+}
+
 /// Splits into the elements that `named` contains and all others.
-pub(super) fn split_by_presence(
-    list: Vec<Value>,
-    named: &[Value],
-    key: &str,
-) -> Result<(Vec<Value>, Vec<Value>), Error> {
+fn split_by_presence(list: List, named: &[Value], key: &str) -> Result<(List, List), Error> {
     if key.is_empty() {
         return Ok(list.into_iter().partition(|element| named.contains(element)));
     }
@@ -134,13 +144,7 @@ pub(super) fn split_by_presence(
 /// Interleaves elements only the live list has with those of the patch.
 ///
 /// Both keep their own order; a live element goes before the first patch element that follows it in the live list.
-pub(super) fn interleave(
-    live: Vec<Value>,
-    patch: Vec<Value>,
-    live_order: &[Value],
-    key: &str,
-    kind: Type,
-) -> Vec<Value> {
+fn interleave(live: List, patch: List, live_order: &[Value], key: &str, kind: Type) -> List {
     let mut result = Vec::with_capacity(live.len() + patch.len());
     let mut live = live.into_iter().peekable();
     for element in patch {

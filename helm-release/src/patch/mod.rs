@@ -35,7 +35,7 @@ pub use schema::Schema;
 
 use diff::{Half, difference};
 use list::Fields;
-use merge::Onto;
+use merge::{Onto, merge};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -145,7 +145,7 @@ pub fn three_way_strategic(
     let (original, modified, current) = (fields(original)?, fields(modified)?, fields(current)?);
     let changes = difference(&current, &modified, schema, Half::Changes)?;
     let deletions = difference(&original, &modified, schema, Half::Deletions)?;
-    Ok(Value::Object(Onto::Patch.merge(deletions, changes, schema)?))
+    Ok(Value::Object(merge(deletions, changes, schema, Onto::Patch)?))
 }
 
 /// The object after a strategic merge patch.
@@ -156,7 +156,7 @@ pub fn three_way_strategic(
 /// If the patch is malformed or does not fit the object.
 pub fn apply_strategic(patch: &Value, current: &Value, schema: Schema) -> Result<Value, Error> {
     let (patch, current) = (fields(patch)?, fields(current)?);
-    let merged = Onto::Object.merge(current.into_owned(), patch.into_owned(), schema)?;
+    let merged = merge(current.into_owned(), patch.into_owned(), schema, Onto::Object)?;
     Ok(Value::Object(merged))
 }
 

@@ -52,10 +52,9 @@ pub(super) fn finished_pod(observed: &Observed<'_>) -> Readiness {
 
 /// Conditions that mean the same on every kind.
 fn standard(condition: Condition<'_>) -> Option<Readiness> {
-    if condition.is_true("Reconciling") {
-        return Some(Readiness::InProgress { why: condition.says() });
-    }
-    condition.is_true("Stalled").then(|| Readiness::Failed { why: condition.says() })
+    let why = || condition.says();
+    let working = condition.is_true("Reconciling").then(|| Readiness::InProgress { why: why() });
+    working.or_else(|| condition.is_true("Stalled").then(|| Readiness::Failed { why: why() }))
 }
 
 fn by_ready_condition(conditions: &[Condition<'_>]) -> Readiness {
@@ -224,10 +223,9 @@ fn waiting<'a>(status: &'a Value, field: &str) -> Option<&'a str> {
 }
 
 fn claim(observed: &Observed<'_>) -> Readiness {
-    match observed.text("/status/phase") {
-        Some("Bound") => Readiness::Current,
-        phase => Readiness::in_progress(format!("the claim is not bound: {}", phase.unwrap_or("unknown"))),
-    }
+    let phase = observed.text("/status/phase").unwrap_or("unknown");
+    let unbound = (phase != "Bound").then(|| format!("the claim is not bound: {phase}"));
+    first(&[unbound])
 }
 
 fn service(observed: &Observed<'_>) -> Readiness {
