@@ -15,10 +15,10 @@ const HELMS: [Helm; 2] = [Helm::V3, Helm::V4];
 async fn an_upgrade_killed_mid_apply_goes_back_and_stock_helm_goes_on() {
     for helm in HELMS {
         let ns = Cluster::shared().unwrap().namespace("mid").await.unwrap();
-        install(&ns, helm, &["--set", "a=1"]).await;
+        install(&ns, helm, &["--set", "message=one"]).await;
         let proxy = Proxy::start(&ns).await.unwrap();
         proxy.at_write(3, Fault::KillBefore);
-        let killed = proxy.run(helm_upgrade(&ns, helm, &["--set", "a=2"]).stdout(Stdio::null())).await.unwrap();
+        let killed = proxy.run(helm_upgrade(&ns, helm, &["--set", "message=two"]).stdout(Stdio::null())).await.unwrap();
         assert_eq!(killed.code, None, "{helm:?} {killed:?}");
         let report = repair(&ns, &lenient()).await;
         assert_eq!((report.outcome, report.plan.verdict), (Outcome::Repaired, Verdict::Rollback), "{report:#?}");

@@ -30,7 +30,8 @@ pub struct Kubernetes {
 struct List {
     #[serde(default)]
     metadata: ListMetadata,
-    items: Vec<Item>,
+    /// Null, not empty, in a metadata list without items (observed).
+    items: Option<Vec<Item>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -149,7 +150,7 @@ impl Kubernetes {
             };
             listing.date = answer.date;
             let page: List = answer.json()?;
-            listing.records.extend(page.items.into_iter().map(|item| self.record(item)));
+            listing.records.extend(page.items.into_iter().flatten().map(|item| self.record(item)));
             token = page.metadata.r#continue;
             if token.is_empty() {
                 return Ok(listing);
