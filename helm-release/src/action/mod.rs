@@ -179,3 +179,26 @@ impl Client {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Controllers spawn: every future of the public API must be able to move between threads.
+    #[test]
+    fn every_future_is_send() {
+        fn is_send<T: Send>(_: impl Fn(&'static Client, &'static ReleaseName, &'static Stop) -> T) {}
+        is_send(|client, name, stop| client.history(name, stop));
+        is_send(|client, _, stop| client.doctor(stop));
+        is_send(|client, name, stop| async move {
+            let (policy, options) = (Policy::default(), RepairOptions::default());
+            let planned = client.plan(name, Intent::Usable, &policy, &options, stop).await?;
+            Ok::<_, Error>(client.repair(&planned, &options, stop, &()).await)
+        });
+        is_send(|client, _, stop| async move {
+            let scope = Scope { namespaces: Namespaces::All, selector: None };
+            let options = ScanOptions { depth: Depth::Labels, policy: Policy::default() };
+            client.scan(&scope, &options, stop).await
+        });
+    }
+}

@@ -1,11 +1,10 @@
 //! Gathers evidence: reads and dry runs, never a write.
 
 use chrono::{DateTime, Utc};
-use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::Value;
 
 use super::error::Error;
-use super::scene::{self, AT_ONCE, Item, Scene};
+use super::scene::{self, Item, Scene};
 use crate::cluster::{self, Cause, Kinds, Place, Resource, Stop, Wire, WriteMode, encode};
 use crate::manifest::{Manifest, ObjectId};
 use crate::plan::{
@@ -85,11 +84,8 @@ impl Observation {
         last: &Entry,
         stop: &Stop,
     ) -> Result<(), Error> {
-        let seen = async |(id, item): (&ObjectId, &Item)| -> Result<(Seen, Vec<String>), Error> {
-            self.seen(wire, id, item, revisions, last, stop).await
-        };
-        let mut all: Vec<(Seen, Vec<String>)> =
-            stream::iter(&self.scene.items).map(seen).buffer_unordered(AT_ONCE).try_collect().await?;
+        let looks = self.scene.items.iter().map(|(id, item)| self.seen(wire, id, item, revisions, last, stop));
+        let mut all = cluster::all(looks.collect()).await?;
         all.sort_by(|(a, _), (b, _)| a.id.cmp(&b.id));
         for (seen, weaker) in all {
             self.evidence.objects.push(seen);

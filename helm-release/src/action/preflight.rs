@@ -2,15 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::stream::{self, StreamExt, TryStreamExt};
-
 use super::Planned;
 use super::error::Error;
 use super::observe::Observation;
-use super::scene::AT_ONCE;
-use crate::cluster::{Access, Cause, Permission, Place, Stop, Wire, WriteMode};
-use crate::plan::{Plan, Refusal, Step, Verdict};
-use crate::release::{Entry, Release, RollbackHeader};
+use crate::cluster::{self, Access, Cause, Permission, Place, Stop, Wire, WriteMode};
+use crate::plan::{Change, Plan, Refusal, Step, Verdict};
+use crate::release::{ApplyMethod, Entry, Release, Revision, RollbackHeader};
 use crate::storage::{self, DriverKind};
 
 /// Turns a plan that would fail into a refusal that says why.
@@ -88,12 +85,13 @@ async fn missing(
     }
     // The rules can be incomplete, and know nothing of cluster-scoped kinds: those are asked one by one.
     let open = needed.into_iter().filter(|p| !granted.get(&p.namespace).is_some_and(|access| access.grants(p)));
-    let ask = async |permission: Permission| -> Result<Option<Permission>, Error> {
-        let granted = permission.is_granted(wire, stop).await?;
-        Ok((!granted).then_some(permission))
-    };
-    let answers: Vec<_> = stream::iter(open).map(ask).buffered(AT_ONCE).try_collect().await?;
+    let answers = cluster::all(open.map(|permission| ask(wire, permission, stop)).collect()).await?;
     Ok(answers.into_iter().flatten().collect())
+}
+
+async fn ask(wire: &Wire, permission: Permission, stop: &Stop) -> Result<Option<Permission>, Error> {
+    let granted = permission.is_granted(wire, stop).await?;
+    Ok((!granted).then_some(permission))
 }
 
 /// Every permission that the steps need, once.
@@ -141,28 +139,46 @@ async fn admission(wire: &Wire, planned: &Planned, force: bool, stop: &Stop) -> 
     let Planned { plan, observation, .. } = planned;
     let method = observation.history.get(goal).and_then(Entry::sound).map(Release::apply_method);
     let Some(method) = method else { return Ok(Vec::new()) };
-    let attempt = async |change: &crate::plan::Change| -> Result<Option<Refusal>, Error> {
-        let Some(item) = observation.scene.items.get(&change.object) else { return Ok(None) };
-        let patched = |source| Error::Patch { object: change.object.to_string(), source };
-        let Some((body, merge)) = item.merge(goal, baseline, method, force).map_err(patched)? else { return Ok(None) };
-        let place = Place { id: &change.object, resource: &item.resource };
-        match place.write(wire, &body, &merge, &observation.manager, WriteMode::DryRun, stop).await {
-            Ok(_) => Ok(None),
-            Err(error) => match refusal(&change.object.to_string(), &error.cause) {
-                Some(refusal) => Ok(Some(refusal)),
-                None => Err(error.into()),
-            },
-        }
-    };
-    let answers: Vec<_> = stream::iter(&plan.changes).map(attempt).buffered(AT_ONCE).try_collect().await?;
+    let tries =
+        plan.changes.iter().map(|change| try_change(wire, observation, change, (goal, baseline), method, force, stop));
+    let answers = cluster::all(tries.collect()).await?;
     Ok(answers.into_iter().flatten().collect())
+}
+
+async fn try_change(
+    wire: &Wire,
+    observation: &Observation,
+    change: &Change,
+    (goal, baseline): (Revision, &[Revision]),
+    method: ApplyMethod,
+    force: bool,
+    stop: &Stop,
+) -> Result<Option<Refusal>, Error> {
+    let Some(item) = observation.scene.items.get(&change.object) else { return Ok(None) };
+    let patched = |source| Error::Patch { object: change.object.to_string(), source };
+    let Some((body, merge)) = item.merge(goal, baseline, method, force).map_err(patched)? else { return Ok(None) };
+    let place = Place { id: &change.object, resource: &item.resource };
+    match place.write(wire, &body, &merge, &observation.manager, WriteMode::DryRun, stop).await {
+        Ok(_) => Ok(None),
+        Err(error) => match refusal(&change.object.to_string(), &error.cause) {
+            Some(refusal) => Ok(Some(refusal)),
+            None if admits_anything(&error.cause) => Ok(None),
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// Where a dry run tells nothing: a webhook without support for it, or a namespace or kind that this very plan creates.
+fn admits_anything(cause: &Cause) -> bool {
+    match cause {
+        Cause::Refused { code, message, .. } => *code == 404 || message.contains("does not support dry run"),
+        Cause::Forbidden { .. } | Cause::Unreachable(_) | Cause::Malformed(_) | Cause::Stopped(_) => false,
+    }
 }
 
 fn refusal(object: &str, cause: &Cause) -> Option<Refusal> {
     match cause {
-        Cause::Refused { message, .. } if message.contains("does not support dry run") => None,
-        // Its namespace, or the CRD of its kind, is created by this very plan.
-        Cause::Refused { code: 404, .. } => None,
+        _ if admits_anything(cause) => None,
         Cause::Refused { code: 409, message, .. } => Some(Refusal {
             reason: format!("{object} would conflict: {message}"),
             flag: Some("--force-conflicts".into()),
@@ -176,7 +192,7 @@ fn refusal(object: &str, cause: &Cause) -> Option<Refusal> {
 }
 
 /// The revision that the plan applies, and over which baseline.
-fn applied(plan: &Plan) -> Option<(crate::release::Revision, &[crate::release::Revision])> {
+fn applied(plan: &Plan) -> Option<(Revision, &[Revision])> {
     plan.steps.iter().find_map(|step| match step {
         Step::Apply { revision, baseline } => Some((*revision, baseline.as_slice())),
         Step::CreateRollback { .. }

@@ -8,15 +8,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::Value;
 
 use super::error::Error;
 use super::observe::Observation;
 use super::report::{Event, Events, Outcome, Report, StepReport};
-use super::scene::AT_ONCE;
 use super::{Client, Planned, RepairOptions};
-use crate::cluster::{Place, Stop, WriteMode};
+use crate::cluster::{self, Place, Stop, WriteMode};
 use crate::manifest::ObjectId;
 use crate::plan::{Plan, Step, Verdict};
 use crate::readiness::{self, Readiness};
@@ -220,20 +218,13 @@ impl<'a> Run<'a> {
         let mut done = 0;
         for kind in wanted.chunk_by(|a, b| (&a.group, &a.kind) == (&b.group, &b.kind)) {
             stop.check()?;
-            let write = |id| self.apply_one(id, revision, baseline, stop);
-            let mut writes = stream::iter(kind.iter().copied()).map(write).buffer_unordered(AT_ONCE);
-            let mut first_error = None;
             // On a failure the writes that are under way are let end, so that none is left behind.
-            while let Some(result) = writes.next().await {
-                match result {
-                    Ok(()) => done += 1,
-                    Err(error) => first_error = first_error.or(Some(error)),
-                }
+            let writes = kind.iter().map(|id| self.apply_one(id, revision, baseline, stop)).collect();
+            let tell = || {
+                done += 1;
                 self.events.event(&Event::Objects { done, total });
-            }
-            if let Some(error) = first_error {
-                return Err(error);
-            }
+            };
+            cluster::all_to_end(writes, tell).await?;
         }
         Ok(())
     }
@@ -274,15 +265,8 @@ impl<'a> Run<'a> {
         let limit = stop.within(self.options.timeout);
         let mut pause = FIRST_PAUSE;
         loop {
-            let look = async |(place, uid): (Place<'_>, &'_ str)| -> Result<bool, Error> {
-                let found = place.get(&self.client.wire, stop).await?;
-                Ok(found.is_some_and(|object| object["metadata"]["uid"] == uid))
-            };
-            let there: Vec<bool> = stream::iter(left.iter().map(|(place, uid)| (place.clone(), *uid)))
-                .map(look)
-                .buffered(AT_ONCE)
-                .try_collect()
-                .await?;
+            let looks = left.iter().map(|(place, uid)| self.is_there(place, uid, stop));
+            let there = cluster::all(looks.collect()).await?;
             let mut flags = there.into_iter();
             left.retain(|_| flags.next().unwrap_or(false));
             if left.is_empty() || !self.options.wait {
@@ -308,11 +292,7 @@ impl<'a> Run<'a> {
         let limit = stop.within(self.options.timeout);
         let mut pause = FIRST_PAUSE;
         while !left.is_empty() {
-            let look = async |place: Place<'_>| -> Result<Option<String>, Error> {
-                let found = place.get(&self.client.wire, stop).await?;
-                Ok(unready(place.id, found.as_ref()))
-            };
-            let whys: Vec<_> = stream::iter(left.iter().cloned()).map(look).buffered(AT_ONCE).try_collect().await?;
+            let whys = cluster::all(left.iter().map(|place| self.unready(place, stop)).collect()).await?;
             let mut flags = whys.iter();
             left.retain(|_| flags.next().is_some_and(Option::is_some));
             let waiting_for: Vec<_> = whys.into_iter().flatten().collect();
@@ -329,7 +309,18 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn resource(&self, id: &ObjectId) -> Option<&crate::cluster::Resource> {
+    async fn is_there(&self, place: &Place<'_>, uid: &str, stop: &Stop) -> Result<bool, Error> {
+        let found = place.get(&self.client.wire, stop).await?;
+        Ok(found.is_some_and(|object| object["metadata"]["uid"] == uid))
+    }
+
+    /// Why an object is not ready; `None` if it is.
+    async fn unready(&self, place: &Place<'_>, stop: &Stop) -> Result<Option<String>, Error> {
+        let found = place.get(&self.client.wire, stop).await?;
+        Ok(unready(place.id, found.as_ref()))
+    }
+
+    fn resource(&self, id: &ObjectId) -> Option<&cluster::Resource> {
         let scene = &self.observation.scene;
         scene.items.get(id).map(|item| &item.resource).or_else(|| scene.hooks.get(id))
     }

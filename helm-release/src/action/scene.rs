@@ -2,18 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
 use super::error::Error;
-use crate::cluster::{Kinds, Merge, Place, Resource, Stop, Wire};
+use crate::cluster::{self, Kinds, Merge, Place, Resource, Stop, Wire};
 use crate::manifest::{Manifest, Object, ObjectId};
 use crate::patch::{self, Unstructured};
 use crate::plan::Listed;
 use crate::release::{ApplyMethod, History, Namespace, Release, ReleaseName, Revision};
-
-/// How many objects are read or written at once.
-pub(super) const AT_ONCE: usize = 8;
 
 /// Objects by identity, across the revisions in question.
 #[derive(Debug, Clone, Default)]
@@ -79,11 +75,12 @@ impl Scene {
     }
 
     async fn read_live(&mut self, wire: &Wire, stop: &Stop) -> Result<(), Error> {
-        let read = async |(id, item): (&ObjectId, &mut Item)| -> Result<(), Error> {
-            item.live = Place { id, resource: &item.resource }.get(wire, stop).await?;
-            Ok(())
-        };
-        stream::iter(self.items.iter_mut()).map(Ok).try_for_each_concurrent(AT_ONCE, read).await
+        let reads = self.items.iter().map(|(id, item)| read(wire, id, item, stop)).collect();
+        let found = cluster::all(reads).await?;
+        for (item, live) in self.items.values_mut().zip(found) {
+            item.live = live;
+        }
+        Ok(())
     }
 
     /// The objects of `revision`, in the order in which Helm installs them.
@@ -102,6 +99,10 @@ impl Scene {
         crate::manifest::sort_for_uninstall(&mut objects);
         objects.into_iter().map(|object| object.id).chain(hooks.into_iter().cloned()).collect()
     }
+}
+
+async fn read(wire: &Wire, id: &ObjectId, item: &Item, stop: &Stop) -> Result<Option<Value>, Error> {
+    Ok(Place { id, resource: &item.resource }.get(wire, stop).await?)
 }
 
 impl Item {

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Deserialize;
 
 use super::error::Error;
+use super::parallel::all;
 use super::stop::Stop;
 use super::wire::{Call, Wire};
 
@@ -45,8 +45,7 @@ impl Kinds {
     /// # Errors
     /// An API group that is needed cannot be asked: a broken aggregated API is no unknown kind.
     pub async fn discover(wire: &Wire, api_versions: &BTreeSet<String>, stop: &Stop) -> Result<Self, Error> {
-        let lists = api_versions.iter().map(|version| resources_of(wire, version, stop));
-        let lists: Vec<_> = stream::iter(lists).buffer_unordered(8).try_collect().await?;
+        let lists = all(api_versions.iter().map(|version| resources_of(wire, version, stop)).collect()).await?;
         Ok(Self { resources: lists.into_iter().flatten().collect() })
     }
 

@@ -7,6 +7,7 @@ mod access;
 mod error;
 mod mapping;
 mod object;
+mod parallel;
 mod stop;
 mod wire;
 
@@ -19,4 +20,5 @@ pub use stop::{Stop, Stopped};
 pub use wire::{Requests, Wire};
 
 pub(crate) use mapping::encode;
+pub(crate) use parallel::{all, all_to_end};
 pub(crate) use wire::{Call, Purpose};
