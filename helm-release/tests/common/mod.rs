@@ -68,7 +68,11 @@ impl Site {
     }
 
     pub async fn run(&self, planned: &Planned) -> Report {
-        let client = client(&self.ns.kubeconfig(), &self.ns).await;
+        self.run_as(&self.ns.kubeconfig(), planned).await
+    }
+
+    pub async fn run_as(&self, kubeconfig: &std::path::Path, planned: &Planned) -> Report {
+        let client = client(kubeconfig, &self.ns).await;
         client.repair(planned, &RepairOptions::default(), &Stop::never(), &()).await
     }
 
