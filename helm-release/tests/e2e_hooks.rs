@@ -1,5 +1,7 @@
 //! Hooks around an operation that was killed: one at work is waited for, one that has ended decides.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
 mod common;
 
 use common::{Site, lenient};

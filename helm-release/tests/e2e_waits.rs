@@ -1,5 +1,7 @@
 //! Real Helm killed while it waits for a workload that never becomes ready, with and without data to lose.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
 mod common;
 
 use common::{Site, lenient};

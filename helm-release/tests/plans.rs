@@ -1,5 +1,7 @@
 //! Every file of `testdata/plans/` is one case: history, evidence and policy in, plan out, with the reason why.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -20,7 +20,13 @@ pub(crate) fn document(text: &[u8]) -> Result<Value, Error> {
         match event.data {
             EventData::StreamEnd => return Ok(Value::Null),
             EventData::StreamStart { .. } | EventData::DocumentStart { .. } => {}
-            _ => return composer.node(event, 0)?.value(),
+            EventData::DocumentEnd { .. }
+            | EventData::Alias { .. }
+            | EventData::Scalar { .. }
+            | EventData::SequenceStart { .. }
+            | EventData::SequenceEnd
+            | EventData::MappingStart { .. }
+            | EventData::MappingEnd => return composer.node(event, 0)?.value(),
         }
     }
 }

@@ -21,8 +21,9 @@ use crate::readiness::{self, Readiness};
 use crate::release::{Entry, Release, Revision, RollbackHeader, Status};
 use crate::storage::Record;
 
-/// How long the closing record write may take after everything else has been stopped.
-const SETTLE: Duration = Duration::from_secs(4);
+/// How long the closing record write may take after everything else has been stopped. With the grace of a write that
+/// is under way it stays below the five seconds in which a cancelled run must have ended.
+const SETTLE: Duration = Duration::from_millis(2500);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
@@ -48,11 +49,7 @@ pub(super) async fn run(
 ) -> Report {
     let mut report = Report::new(&planned.plan, &planned.observation.history);
     if !planned.plan.acts() {
-        report.outcome = match planned.plan.verdict {
-            Verdict::Wait => Outcome::Waiting,
-            Verdict::Refuse => Outcome::Refused,
-            _ => Outcome::NothingToDo,
-        };
+        report.outcome = idle(planned.plan.verdict);
         report.requests = client.requests();
         return report;
     }
@@ -61,9 +58,11 @@ pub(super) async fn run(
         Ok(false) => Ok(Outcome::Changed),
         Err(error) => Err(error),
     };
-    report.after = newest(client, planned).await;
     match ended {
-        Ok(outcome) => report.outcome = outcome,
+        Ok(outcome) => {
+            report.outcome = outcome;
+            report.after = newest(client, planned).await;
+        }
         Err(error) => {
             report.outcome = if error.is_stopped() { Outcome::Cancelled } else { Outcome::Failed };
             report.error = Some(error);
@@ -71,6 +70,25 @@ pub(super) async fn run(
     }
     report.requests = client.requests();
     report
+}
+
+/// How a run ends that has no step to take.
+fn idle(verdict: Verdict) -> Outcome {
+    match verdict {
+        Verdict::Wait => Outcome::Waiting,
+        Verdict::Refuse => Outcome::Refused,
+        Verdict::Nothing
+        | Verdict::Tidy
+        | Verdict::Finish
+        | Verdict::Close
+        | Verdict::Resume
+        | Verdict::Unlock
+        | Verdict::Rollback
+        | Verdict::Uninstall
+        | Verdict::CompleteUninstall
+        | Verdict::Restore
+        | Verdict::Quarantine => Outcome::NothingToDo,
+    }
 }
 
 /// Whether the records are still those that the plan was made from.
@@ -81,7 +99,7 @@ async fn unchanged(client: &Client, planned: &Planned, stop: &Stop) -> Result<bo
     Ok(stored(now.entries()) == stored(history.entries()))
 }
 
-/// The newest record's status, for the report; a failure to read it is no failure of the repair.
+/// The newest record's status as the server has it now; a failure to read it is no failure of the repair.
 async fn newest(client: &Client, planned: &Planned) -> Option<String> {
     let history = &planned.observation.history;
     let stop = Stop::never().within(SETTLE);
@@ -114,6 +132,7 @@ async fn steps(
             Err(error) if error.is_conflict() && run.open.is_none() => return Ok(Outcome::Changed),
             Err(error) => {
                 run.settle(&error, report).await;
+                report.after = run.newest();
                 return Err(error);
             }
         }
@@ -132,6 +151,12 @@ impl<'a> Run<'a> {
         let records = observation.history.entries().iter().map(record).collect();
         let open = plan.revision.filter(|_| matches!(plan.verdict, Verdict::Resume));
         Self { client, plan, observation, options, events, records, open }
+    }
+
+    /// The newest record's status as this run wrote or read it.
+    fn newest(&self) -> Option<String> {
+        let (_, release) = self.records.values().next_back()?;
+        release.as_ref().map(|release| release.status().to_string())
     }
 
     async fn step(&mut self, step: &Step, stop: &Stop) -> Result<(), Error> {

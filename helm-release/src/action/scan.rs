@@ -174,10 +174,8 @@ impl Client {
         Ok(Some(ScanItem {
             status: last.status().map_or_else(|| "unreadable".into(), ToString::to_string),
             since: last.stored.created,
-            last_deployed: match planned.plan.state {
-                State::Untidy => planned.plan.target.or(below),
-                _ => below,
-            },
+            // Where several say deployed, the newest record may be the good one itself.
+            last_deployed: planned.plan.target.filter(|_| planned.plan.state == State::Untidy).or(below),
             chart: last.release().and_then(crate::release::Release::chart),
             plan: planned.plan,
         }))

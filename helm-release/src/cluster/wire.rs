@@ -14,7 +14,7 @@ use super::error::{Cause, Error, Status};
 use super::stop::Stop;
 
 /// How long a write that is under way may take to end once it is time to stop.
-const GRACE: Duration = Duration::from_secs(3);
+const GRACE: Duration = Duration::from_secs(2);
 const ATTEMPTS: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);

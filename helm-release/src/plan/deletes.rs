@@ -55,7 +55,7 @@ pub(super) fn hooks(plan: &mut Plan, view: &View<'_>, policy: &Policy) {
     for hook in view.evidence.hooks.iter().filter(|hook| hook.born) {
         match hook_proof(hook, policy) {
             Some(proof) => {
-                plan.deletes.push(Deletion { object: hook.id.clone(), uid: hook.uid.clone(), proof: proof.into() })
+                plan.deletes.push(Deletion { object: hook.id.clone(), uid: hook.uid.clone(), proof: proof.into() });
             }
             None => keep(plan, &hook.id, "a hook that its own delete policy leaves", Some("--delete-hooks")),
         }

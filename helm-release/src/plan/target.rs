@@ -124,7 +124,14 @@ fn suspicion(history: &History, revision: Revision, release: &Release) -> Option
     let bad = match origin.status() {
         Status::Deployed => None,
         Status::Superseded => suspicion(history, to, origin),
-        other => Some(format!("it is {other}")),
+        Status::Unknown
+        | Status::Uninstalled
+        | Status::Failed
+        | Status::Uninstalling
+        | Status::PendingInstall
+        | Status::PendingUpgrade
+        | Status::PendingRollback
+        | Status::Other(_) => Some(format!("it is {}", origin.status())),
     };
     bad.map(|why| format!("a rollback to {to}, which is no good revision: {why}"))
 }

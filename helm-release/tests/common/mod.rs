@@ -1,6 +1,6 @@
 //! One release in a namespace of its own on the real control plane.
 
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "support of tests, of which each uses a part")]
 
 use std::time::Duration;
 
