@@ -1,0 +1,281 @@
+//! A failure as a person reads it: what was attempted, the cause once, the way out. And the exit codes.
+
+use std::collections::BTreeMap;
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+use std::io;
+use std::process::ExitCode;
+
+use helm_release::action;
+use helm_release::cluster::{Cause, Permission};
+
+use crate::output::Emphasis;
+
+/// How the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exit {
+    /// Done, or nothing to do.
+    Done,
+    /// Wrong usage, or a confirmation was needed and there is no terminal.
+    Usage,
+    /// Stuck releases exist, a repair is due, or some remain.
+    Due,
+    /// Refused or waiting: a decision or a consent is missing.
+    Refused,
+    /// Failed.
+    Failed,
+    /// Interrupted by a signal.
+    Interrupted,
+}
+
+/// Why a command could not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    attempt: String,
+    cause: Option<String>,
+    hints: Vec<String>,
+    /// Text that is meant to be copied, such as a Role.
+    note: Option<String>,
+}
+
+impl Exit {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Usage => 2,
+            Self::Due => 3,
+            Self::Refused => 4,
+            Self::Failed => 5,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+impl Failure {
+    pub(crate) fn new(attempt: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, attempt: attempt.into(), cause: None, hints: Vec::new(), note: None }
+    }
+
+    pub(crate) fn usage(attempt: impl Into<String>) -> Self {
+        Self::new(attempt).exit(Exit::Usage)
+    }
+
+    pub(crate) fn exit(self, exit: Exit) -> Self {
+        Self { exit, ..self }
+    }
+
+    pub(crate) fn because(self, cause: &(dyn StdError + 'static)) -> Self {
+        self.cause(causes(cause))
+    }
+
+    pub(crate) fn cause(self, cause: impl Into<String>) -> Self {
+        Self { cause: Some(cause.into()), ..self }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    pub(crate) fn note(self, note: impl Into<String>) -> Self {
+        Self { note: Some(note.into()), ..self }
+    }
+
+    /// A failure of the library, with the way out that its kind calls for.
+    pub(crate) fn action(error: &action::Error, server: &str) -> Self {
+        let mut failure = Self::new(error.to_string());
+        if let Some(source) = error.source() {
+            failure = failure.because(source);
+        }
+        match error.request().map(|request| &request.cause) {
+            Some(Cause::Forbidden { verb, resource, namespace, .. }) => {
+                let missing = Missing::new(verb, resource, namespace);
+                failure.cause(missing.to_string()).note(role(&[missing]))
+            }
+            Some(Cause::Refused { code: 401, .. }) => {
+                failure.hint("the server does not know this identity: log in anew, or name another --context or --user")
+            }
+            Some(Cause::Unreachable(_)) => {
+                failure.hint(format!("is the API server at {server} up, and reachable from here?"))
+            }
+            Some(_) | None => failure,
+        }
+    }
+
+    /// Attempt and cause, for a column.
+    pub(crate) fn line(&self) -> String {
+        match &self.cause {
+            Some(cause) => format!("{}: {cause}", self.attempt),
+            None => self.attempt.clone(),
+        }
+    }
+
+    /// The text for stderr, styled.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("{} {}\n", Emphasis::Bad.paint("error:"), self.attempt);
+        let cause = self.cause.iter().map(|cause| ("cause:", cause));
+        for (label, line) in cause.chain(self.hints.iter().map(|hint| ("hint:", hint))) {
+            let _ = writeln!(text, "{} {line}", Emphasis::Strong.paint(label));
+        }
+        if let Some(note) = &self.note {
+            let _ = writeln!(text, "\n{}", note.trim_end());
+        }
+        text
+    }
+}
+
+/// A permission that this identity lacks, in the words of a Role.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missing {
+    verb: String,
+    resource: String,
+    group: String,
+    /// Empty where the whole cluster is meant.
+    namespace: String,
+}
+
+impl Missing {
+    /// `resource` has its group behind a dot.
+    pub(crate) fn new(verb: &str, resource: &str, namespace: &str) -> Self {
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        Self { verb: verb.into(), resource: resource.into(), group: group.into(), namespace: namespace.into() }
+    }
+}
+
+impl From<&Permission> for Missing {
+    fn from(permission: &Permission) -> Self {
+        let Permission { verb, group, resource, namespace } = permission.clone();
+        Self { verb, resource, group, namespace }
+    }
+}
+
+/// The objects that would grant what is missing: one Role a namespace, one ClusterRole for the rest.
+pub(crate) fn role(missing: &[Missing]) -> String {
+    let mut rules: BTreeMap<&str, String> = BTreeMap::new();
+    for Missing { verb, resource, group, namespace } in missing {
+        let rule = format!("- {{apiGroups: [\"{group}\"], resources: [{resource}], verbs: [{verb}]}}\n");
+        rules.entry(namespace).or_default().push_str(&rule);
+    }
+    let object = |(namespace, rules): (&&str, &String)| {
+        let (kind, place) = match *namespace {
+            "" => ("ClusterRole", String::new()),
+            namespace => ("Role", format!(", namespace: {namespace}")),
+        };
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata: {{name: gwrepair{place}}}\nrules:\n{rules}"
+        )
+    };
+    let objects: Vec<String> = rules.iter().map(object).collect();
+    format!("# would grant what is missing, once bound to this identity\n{}", objects.join("---\n"))
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let place = if self.namespace.is_empty() {
+            "the whole cluster".into()
+        } else {
+            format!("namespace {}", self.namespace)
+        };
+        let dot = if self.group.is_empty() { "" } else { "." };
+        write!(f, "this identity may not {} {}{dot}{} in {place}", self.verb, self.resource, self.group)
+    }
+}
+
+/// The chain of causes as one line. A text that only repeats its own source is left out.
+pub(crate) fn causes(error: &(dyn StdError + 'static)) -> String {
+    let chain = std::iter::successors(Some(error), |&error| error.source());
+    let mut texts: Vec<String> = Vec::new();
+    for text in chain.map(ToString::to_string) {
+        if texts.last().is_some_and(|before| before.ends_with(&text)) {
+            texts.pop();
+        }
+        texts.push(text);
+    }
+    texts.join(": ")
+}
+
+/// Failures of writing to stdout. A reader that went away has seen enough: no failure.
+pub(crate) fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new("could not write the output").because(&error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Layer(&'static str, Option<Box<Self>>);
+
+    impl std::fmt::Display for Layer {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl StdError for Layer {
+        fn source(&self) -> Option<&(dyn StdError + 'static)> {
+            self.1.as_deref().map(|layer| layer as _)
+        }
+    }
+
+    #[test]
+    fn a_cause_is_printed_once_even_where_every_layer_repeats_it() {
+        let chain = Layer("a: b: c", Some(Box::new(Layer("b: c", Some(Box::new(Layer("c", None)))))));
+        assert_eq!(causes(&chain), "c");
+        let chain = Layer("outer", Some(Box::new(Layer("inner", None))));
+        assert_eq!(causes(&chain), "outer: inner");
+    }
+
+    #[test]
+    fn every_exit_code_is_the_documented_one() {
+        let all = [Exit::Done, Exit::Usage, Exit::Due, Exit::Refused, Exit::Failed, Exit::Interrupted];
+        assert_eq!(all.map(Exit::code), [0, 2, 3, 4, 5, 130]);
+    }
+
+    #[test]
+    fn a_missing_permission_comes_with_the_role_that_grants_it() {
+        let missing = Missing::new("patch", "deployments.apps", "shop");
+        assert_eq!(missing.to_string(), "this identity may not patch deployments.apps in namespace shop");
+        let everywhere = Missing::new("list", "secrets", "");
+        let expected = "\
+# would grant what is missing, once bound to this identity
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: gwrepair}
+rules:
+- {apiGroups: [\"\"], resources: [secrets], verbs: [list]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: gwrepair, namespace: shop}
+rules:
+- {apiGroups: [\"apps\"], resources: [deployments], verbs: [patch]}
+";
+        assert_eq!(role(&[missing, everywhere]), expected);
+    }
+
+    #[test]
+    fn a_failure_reads_attempt_cause_hints() {
+        let failure = Failure::new("could not do it").cause("it is broken").hint("gwrepair mend").hint("or wait");
+        let plain = anstream::adapter::strip_str(&failure.text()).to_string();
+        assert_eq!(plain, "error: could not do it\ncause: it is broken\nhint: gwrepair mend\nhint: or wait\n");
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_failure() {
+        assert!(written(Err(io::ErrorKind::BrokenPipe.into())).is_ok());
+        assert!(written(Err(io::ErrorKind::StorageFull.into())).is_err());
+    }
+}
