@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::classify::{State, classify, deployed, lying_labels};
-use super::evidence::{Evidence, Finding, NamespacePhase};
+use super::evidence::{Evidence, Finding, HookPhase, NamespacePhase};
 use super::pending::{Liveness, liveness};
 use super::policy::{Intent, Policy, Strategy};
 use super::view::{PostHooks, View};
@@ -95,6 +95,7 @@ fn interrupted(plan: &mut Plan, history: &History, evidence: &Evidence, policy: 
     plan.skipped = search.skipped;
     plan.target = search.target;
     let view = View { evidence, last: last.revision, release, target: search.target };
+    facts(plan, &view);
     if !hooks_are_over(plan, &view, policy) || !target_fits(plan, history, policy) {
         return;
     }
@@ -208,6 +209,7 @@ fn uninstalling(plan: &mut Plan, history: &History, evidence: &Evidence, intent:
         return;
     }
     let view = View { evidence, last: last.revision, release, target: Some(last.revision) };
+    facts(plan, &view);
     if !hooks_are_over(plan, &view, policy) {
         return;
     }
@@ -247,6 +249,29 @@ fn restore(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy)
     steps::apply(plan, view, view.last, vec![view.last], policy);
     steps::close(plan, view.last, Status::Deployed, "Interrupted uninstall: brought back");
     steps::supersede(plan, history, Some(view.last));
+}
+
+/// What was seen of the objects, in numbers: what the row of the table was chosen by.
+fn facts(plan: &mut Plan, view: &View<'_>) {
+    let all = view.of_last().count();
+    let held = all - view.unapplied().len();
+    plan.note(format!("{held} of {all} objects hold the manifest of revision {}", view.last), "live objects");
+    for seen in view.unready() {
+        let why = seen.live.as_ref().map_or_else(|| "missing".into(), |live| live.readiness.to_string());
+        plan.note(format!("{} is not ready: {why}", seen.id), "live object");
+    }
+    for hook in &view.evidence.hooks {
+        let phase = match hook.phase {
+            HookPhase::Missing => "has not run",
+            HookPhase::Active => "is running",
+            HookPhase::Succeeded => "has succeeded",
+            HookPhase::Failed => "has failed",
+        };
+        plan.note(format!("hook {} {phase}", hook.id), "hook object");
+    }
+    if let Some(manager) = &view.evidence.author.manager {
+        plan.note(format!("its objects were written by field manager {manager}"), "managedFields");
+    }
 }
 
 /// What forbids any action: another deployer, or one hidden in the records.
