@@ -5,8 +5,9 @@
 mod common;
 
 use common::{Site, lenient};
-use helm_release::action::Outcome;
-use helm_release::plan::{Policy, Verdict};
+use helm_release::action::{Outcome, RepairOptions, Stop};
+use helm_release::cluster::Cause;
+use helm_release::plan::{Intent, Policy, Verdict};
 use serde_json::Value;
 use testcluster::{Account, Cluster, Helm, Proxy};
 
@@ -136,6 +137,27 @@ async fn the_edit_role_of_a_namespace_is_enough_for_what_is_in_it() {
         assert_eq!((report.outcome, report.plan.verdict), (Outcome::Repaired, Verdict::Rollback), "{report:#?}");
         site.judge().await.unwrap();
     }
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn what_the_edit_role_cannot_do_is_said_before_anything_is_written() {
+    let site = Site::new(&Cluster::shared().unwrap(), "less", "guarded").await;
+    let account: Account = site.ns.account("editor", "edit").await.unwrap();
+    site.helm(Helm::V4, &["install", "--set", "message=one"]).await;
+    let args = ["upgrade", "--set", NEVER_READY, "--set", "message=two"];
+    kill_in_the_wait(&site, &mut waiting(&site, Helm::V4, &args)).await;
+    let client = common::client(&account.kubeconfig, &site.ns).await;
+    let (name, options) = ("web".parse().unwrap(), RepairOptions::default());
+    let error = client.plan(&name, Intent::Usable, &lenient(), &options, &Stop::never()).await.unwrap_err();
+    let cause = &error.request().expect("a request failed").cause;
+    let Cause::Forbidden { verb, resource, .. } = cause else { panic!("{cause:?}") };
+    assert_eq!(verb, "get");
+    assert!(
+        ["namespaces", "customresourcedefinitions.apiextensions.k8s.io"].contains(&resource.as_str()),
+        "{resource}"
+    );
+    assert_eq!(client.requests().write, 0);
 }
 
 /// The UIDs of the claim, the Namespace and the CustomResourceDefinition of that name.
