@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
@@ -15,15 +15,20 @@ impl Members {
         serde_json::from_str(json)
     }
 
-    /// The last member of that name, as Go's decoder takes it.
+    /// The last member of that name, in any case: Go's decoder takes it so.
     pub(super) fn raw(&self, name: &str) -> Option<&RawValue> {
-        let found = self.0.iter().rfind(|(key, _)| key == name);
+        let found = self.0.iter().rfind(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, value)| &**value).filter(|value| value.get() != "null")
+    }
+
+    /// The member as a value; `None` if it is absent or null.
+    pub(super) fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, serde_json::Error> {
+        self.raw(name).map(|raw| serde_json::from_str(raw.get())).transpose()
     }
 
     /// Replaces the member where it stands, or appends it.
     pub(super) fn set(&mut self, name: &str, value: Box<RawValue>) {
-        match self.0.iter_mut().rfind(|(key, _)| key == name) {
+        match self.0.iter_mut().rfind(|(key, _)| key.eq_ignore_ascii_case(name)) {
             Some((_, old)) => *old = value,
             None => self.0.push((name.into(), value)),
         }

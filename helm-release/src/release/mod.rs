@@ -37,24 +37,19 @@ pub struct Release {
 }
 
 /// The part of a record that says how its operation went.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default)]
 pub struct Info {
     /// When the release was first installed, by the clock of the client that wrote it.
-    #[serde(deserialize_with = "time::optional")]
     pub first_deployed: Option<DateTime<Utc>>,
     /// When this revision was written, by the clock of the client that wrote it: for display, never for deciding.
-    #[serde(deserialize_with = "time::optional")]
     pub last_deployed: Option<DateTime<Utc>>,
     /// When it was uninstalled with its history kept.
-    #[serde(deserialize_with = "time::optional")]
     pub deleted: Option<DateTime<Utc>>,
     /// What Helm says of the operation. Users can set it: a hint, not proof.
     pub description: String,
-    /// The word.
-    #[serde(rename = "status", deserialize_with = "status_word")]
+    /// The word; absent in a record that somebody edited.
     pub status: Option<Status>,
-    /// Which revision a rollback goes back to. Helm 4 writes it, Helm 3 does not.
+    /// Which revision a rollback goes back to; 0 if none. Helm 4 writes it, Helm 3 does not.
     pub rollback_revision: u32,
 }
 
@@ -111,19 +106,14 @@ impl Release {
     pub fn parse(json: &str) -> Result<Self, serde_json::Error> {
         let members = Members::parse(json)?;
         let mut faults = Vec::new();
-        let number: Option<u32> = read(&members, "version", &mut faults);
+        let number: Option<i64> = read(&members, "version", &mut faults);
         let name = read(&members, "name", &mut faults);
         let namespace = read(&members, "namespace", &mut faults);
-        let info = if members.raw("info").is_some() {
-            read(&members, "info", &mut faults).unwrap_or_else(|| salvage(&members))
-        } else {
-            // Every Helm command panics on it (observed), so it is no ordinary absence.
-            faults.push(Fault { path: "info", why: "is missing".into() });
-            Info::default()
-        };
-        let _: Option<Vec<Hook>> = read(&members, "hooks", &mut faults);
+        let info = read_info(&members, &mut faults);
+        let _: Option<Vec<Option<Hook>>> = read(&members, "hooks", &mut faults);
         let _: Option<String> = read(&members, "manifest", &mut faults);
-        let revision = number.and_then(Revision::new);
+        let _: Option<Members> = read(&members, "config", &mut faults);
+        let revision = number.and_then(|number| u32::try_from(number).ok()).and_then(Revision::new);
         Ok(Self { members, revision, name, namespace, info, faults, manifest: OnceLock::new() })
     }
 
@@ -172,7 +162,7 @@ impl Release {
     /// The hooks; empty where they cannot be read, which [`Release::faults`] then says.
     #[must_use]
     pub fn hooks(&self) -> Vec<Hook> {
-        self.lenient("hooks")
+        self.lenient::<Vec<Option<Hook>>>("hooks").into_iter().flatten().collect()
     }
 
     /// The notes that the chart printed.
@@ -288,20 +278,38 @@ fn read<T: for<'de> Deserialize<'de>>(members: &Members, path: &'static str, fau
     }
 }
 
-/// What can be saved of an `info` with one bad member: status and description.
-fn salvage(members: &Members) -> Info {
-    let info = members.raw("info").and_then(|raw| Members::parse(raw.get()).ok()).unwrap_or_default();
-    let text = |name| info.raw(name).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-    Info {
-        status: text("status").map(|word| Status::from(word.as_str())),
-        description: text("description").unwrap_or_default(),
-        ..Info::default()
+/// The `info` of a record; of one with a bad member, status and description.
+fn read_info(members: &Members, faults: &mut Vec<Fault>) -> Info {
+    if members.raw("info").is_none() {
+        // Every Helm command panics on it (observed), so it is no ordinary absence.
+        faults.push(Fault { path: "info", why: "is missing".into() });
+        return Info::default();
     }
+    let Some(info) = read::<Members>(members, "info", faults) else { return Info::default() };
+    Info::read(&info).unwrap_or_else(|why| {
+        faults.push(Fault { path: "info", why: why.to_string() });
+        Info::salvage(&info)
+    })
 }
 
-fn status_word<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Status>, D::Error> {
-    let word = Option::<String>::deserialize(deserializer)?;
-    Ok(word.map(|word| Status::from(word.as_str())))
+impl Info {
+    fn read(info: &Members) -> Result<Self, serde_json::Error> {
+        let time = |name| Ok::<_, serde_json::Error>(info.read::<time::Optional>(name)?.and_then(|time| time.0));
+        Ok(Self {
+            first_deployed: time("first_deployed")?,
+            last_deployed: time("last_deployed")?,
+            deleted: time("deleted")?,
+            description: info.read("description")?.unwrap_or_default(),
+            status: info.read::<String>("status")?.map(|word| Status::from(word.as_str())),
+            rollback_revision: info.read("rollback_revision")?.unwrap_or_default(),
+        })
+    }
+
+    fn salvage(info: &Members) -> Self {
+        let text = |name| info.read::<String>(name).ok().flatten();
+        let status = text("status").map(|word| Status::from(word.as_str()));
+        Self { status, description: text("description").unwrap_or_default(), ..Self::default() }
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,15 @@ pub(super) fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
     }
 }
 
+/// A time that may be unset.
+pub(super) struct Optional(pub(super) Option<DateTime<Utc>>);
+
+impl<'de> Deserialize<'de> for Optional {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        optional(deserializer).map(Self)
+    }
+}
+
 /// As Helm writes `last_deployed`.
 pub(super) fn to_text(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::AutoSi, true)
