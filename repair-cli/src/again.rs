@@ -3,8 +3,8 @@
 use clap::{ArgMatches, parser::ValueSource};
 use helm_release::release::{Namespace, ReleaseName};
 
-/// Flags that are not carried over: they say how to show, or whom.
-const LEFT_OUT: [&str; 13] = [
+/// Flags that are not carried over: they say how to show, or whom, or give a consent once.
+const LEFT_OUT: [&str; 11] = [
     "namespace",
     "all_namespaces",
     "selector",
@@ -16,13 +16,14 @@ const LEFT_OUT: [&str; 13] = [
     "yes",
     "dry_run",
     "parallel",
-    "deep",
-    "watch",
 ];
 
 /// The flags that this invocation was given, to be repeated.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Again(Vec<Flag>);
+#[derive(Debug, Clone)]
+pub(crate) struct Again {
+    command: clap::Command,
+    given: Vec<Flag>,
+}
 
 #[derive(Debug, Clone)]
 struct Flag {
@@ -31,10 +32,10 @@ struct Flag {
 }
 
 impl Again {
-    /// Reads them off the parsed command line.
-    pub(crate) fn read(command: &clap::Command, matches: &ArgMatches) -> Self {
-        let (command, matches) = innermost(command, matches);
-        let flags = command.get_arguments().filter_map(|arg| {
+    /// Reads them off the parsed command line. `command` must be built, so that subcommands know the global flags.
+    pub(crate) fn read(command: clap::Command, matches: &ArgMatches) -> Self {
+        let (inner, matches) = innermost(&command, matches);
+        let given = inner.get_arguments().filter_map(|arg| {
             let id = arg.get_id().as_str();
             let given = matches.try_contains_id(id).is_ok_and(|has| has)
                 && matches.value_source(id) == Some(ValueSource::CommandLine);
@@ -43,19 +44,28 @@ impl Again {
             let values = matches.get_raw(id).into_iter().flatten().map(|value| value.to_string_lossy().into_owned());
             Some(Flag { long: long.into(), values: values.filter(|_| takes_value).collect() })
         });
-        Self(flags.collect())
+        let given = given.collect();
+        Self { command, given }
     }
 
-    /// `gwrepair VERB NAME -n NAMESPACE`, the flags given, and `extra`, which replaces a flag of the same name.
+    /// `gwrepair VERB NAME -n NAMESPACE`, those of the flags given that VERB takes, and `extra`, which replaces a flag of
+    /// the same name.
     pub(crate) fn command(&self, verb: &str, namespace: &Namespace, name: &ReleaseName, extra: &str) -> String {
         let replaced = extra.split(' ').next().unwrap_or_default().trim_start_matches("--");
-        let kept = self.0.iter().filter(|flag| flag.long != replaced);
+        let kept = self.given.iter().filter(|flag| flag.long != replaced && self.takes(verb, &flag.long));
         let mut words = format!("gwrepair {verb} {name} -n {namespace}");
         for word in kept.flat_map(Flag::words).chain(Some(extra.to_owned()).filter(|extra| !extra.is_empty())) {
             words.push(' ');
             words.push_str(&word);
         }
         words
+    }
+
+    /// A word on one record is not repeated when the release is only looked at again.
+    fn takes(&self, verb: &str, long: &str) -> bool {
+        let command = self.command.find_subcommand(verb);
+        let known = command.is_some_and(|command| command.get_arguments().any(|arg| arg.get_long() == Some(long)));
+        known && (verb == "repair" || long != "assume-dead")
     }
 }
 
@@ -87,11 +97,10 @@ mod tests {
     use crate::cli::Cli;
 
     fn next(line: &str, extra: &str) -> String {
-        // Built, so that subcommands know the global flags.
         let mut command = Cli::command();
         command.build();
         let matches = command.clone().try_get_matches_from(line.split(' ')).unwrap();
-        Again::read(&command, &matches).command("repair", &"shop".parse().unwrap(), &"web".parse().unwrap(), extra)
+        Again::read(command, &matches).command("repair", &"shop".parse().unwrap(), &"web".parse().unwrap(), extra)
     }
 
     #[test]
@@ -113,6 +122,11 @@ mod tests {
     #[test]
     fn words_that_a_shell_would_split_are_quoted() {
         assert_eq!(quoted("a b'c"), r"'a b'\''c'");
-        assert_eq!(next("gwrepair scan -A -v", ""), "gwrepair repair web -n shop");
+    }
+
+    #[test]
+    fn flags_that_the_next_command_does_not_know_are_left_out() {
+        assert_eq!(next("gwrepair scan -A -v --deep", ""), "gwrepair repair web -n shop");
+        assert_eq!(next("gwrepair status web --revision 3 --user me", ""), "gwrepair repair web -n shop --user me");
     }
 }

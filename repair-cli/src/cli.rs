@@ -91,11 +91,11 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "DRIVER", env = "HELM_DRIVER", hide_env_values = true)]
     #[arg(default_value_t = DriverKind::Secrets)]
     pub(crate) storage: DriverKind,
-    /// How to show the result.
-    #[arg(short, long, global = true, value_enum, default_value_t)]
+    /// How to show the result: table, wide, json, yaml, or name (NAMESPACE/NAME, which every command takes).
+    #[arg(short, long, global = true, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]
     pub(crate) output: Format,
-    /// When to colour.
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    /// When to colour: auto, always or never. NO_COLOR works too.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, hide_possible_values = true)]
     pub(crate) color: Color,
     /// Log more to stderr; may be repeated. RUST_LOG works too.
     #[arg(short, long, global = true, action = ArgAction::Count)]

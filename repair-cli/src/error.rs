@@ -94,6 +94,10 @@ impl Failure {
         if let Some(source) = error.source() {
             failure = failure.because(source);
         }
+        if let action::Error::NotReady(_) | action::Error::NotGone(_) = error {
+            failure =
+                failure.hint("--timeout waits longer; --no-wait does not wait, and what is applied stays applied");
+        }
         match error.request().map(|request| &request.cause) {
             Some(Cause::Forbidden { verb, resource, namespace, .. }) => {
                 let missing = Missing::new(verb, resource, namespace);

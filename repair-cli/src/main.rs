@@ -27,9 +27,9 @@ use crate::session::Session;
 fn main() -> ExitCode {
     let mut command = Cli::command();
     command.build();
-    let parsed = command.try_get_matches_from_mut(std::env::args_os());
+    let parsed = command.clone().try_get_matches_from(std::env::args_os());
     let (cli, again) = match parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
-        Ok((cli, matches)) => (cli, Again::read(&command, &matches)),
+        Ok((cli, matches)) => (cli, Again::read(command, &matches)),
         Err(error) => {
             // Help and version come this way too; that they cannot be written is nothing to tell anybody.
             let _ = error.print();

@@ -45,7 +45,7 @@ pub(crate) struct List {
     offset: usize,
     /// Show names only, as Helm does.
     // The global -q gives way to Helm's here.
-    #[arg(id = "quiet", short = 'q', long)]
+    #[arg(id = "quiet", short = 'q', long = "short")]
     short: bool,
     /// Show no column heads.
     #[arg(long)]

@@ -24,8 +24,8 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// Repairs releases that are stuck: plans, shows the plan, asks, runs it and verifies.
 ///
-/// Without a terminal to ask on, `--yes` confirms beforehand. What must not happen unasked — deleting data, killing a running
-/// hook, overruling an author who may be alive — is refused, and the text names the flag that allows it.
+/// Without a terminal to ask on, `--yes` confirms beforehand. What must not happen unasked (deleting data, killing a running
+/// hook, overruling an author who may be alive) is refused, and the text names the flag that allows it.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -159,7 +159,7 @@ fn idle(session: &Session, planned: &Planned) -> Result<Exit, Failure> {
 
 fn answer(session: &Session, report: Report) -> Result<Exit, Failure> {
     show(&report.view(session), session.format)?;
-    if let Some(error) = &report.error {
+    if let Some(error) = report.error.as_ref().filter(|_| report.outcome == Outcome::Failed) {
         say(&session.failure(error).text());
     }
     Ok(report.exit())

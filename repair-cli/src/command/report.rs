@@ -172,26 +172,28 @@ impl Shown<'_> {
     fn summary(&self) -> String {
         let status = |status: Option<&str>| status.unwrap_or("without a record").to_owned();
         let subject = format!("Release {} in namespace {}", self.name, self.namespace);
+        let why = why(self.report).unwrap_or("see the plan");
         let (before, after) = (status(self.before), status(self.after));
         match self.report.outcome {
             Outcome::Repaired => format!("{subject} is repaired: it was {before}, and is {after}."),
             Outcome::NothingToDo => "Nothing to do.".into(),
-            Outcome::Waiting => "Waiting: nothing was done.".into(),
-            Outcome::Refused => "Refused: nothing was done.".into(),
+            Outcome::Waiting => format!("Waiting, nothing was done: {why}."),
+            Outcome::Refused => format!("Refused, nothing was done: {why}."),
             Outcome::Changed => format!("{subject} keeps changing: nothing was done."),
             Outcome::Failed => format!("{subject} could not be repaired: it was {before}, and is {after}."),
-            Outcome::Cancelled => format!("Stopped: {subject} was {before}, and is {after}."),
+            Outcome::Cancelled => format!("Stopped. {subject} was {before}, and is {after}."),
         }
     }
 
     fn steps(&self, page: &mut Page) {
         let mut table = Table::new([]).indent(2);
         for done in &self.report.steps {
-            let (word, text) = match &done.error {
-                None => (Cell::with("done", Emphasis::Good), short(&done.step)),
-                Some(why) => (Cell::with("failed", Emphasis::Bad), format!("{}: {why}", short(&done.step))),
+            let word = match &done.error {
+                None => Cell::with("done", Emphasis::Good),
+                Some(_) if self.report.outcome == Outcome::Cancelled => Cell::with("stopped", Emphasis::Warn),
+                Some(_) => Cell::with("failed", Emphasis::Bad),
             };
-            table.row([word, Cell::new(time(done.ms)), Cell::new(text)]);
+            table.row([word, Cell::new(time(done.ms)), Cell::new(short(&done.step))]);
         }
         for step in self.report.left() {
             table.row([Cell::with("not done", Emphasis::Warn), Cell::new(""), Cell::new(short(step))]);
