@@ -29,8 +29,10 @@ core:
 	for crate in goyaml helm-release operator gwrepair testcluster; do cargo check -p $$crate || exit 1; done
 	! cargo tree -p helm-release --no-default-features --edges normal | grep -E ' (kube|tokio) v'
 
-# Offline: licences, sources and bans. Advisories need a download: `cargo deny check advisories`.
+# Licences, sources and bans, offline once the crates of all platforms are there. Advisories need a download of their
+# own: `cargo deny check advisories`.
 deny: $(DENY)
+	cargo fetch --quiet --locked
 	$(DENY) --offline --log-level error check licenses bans sources
 	! cargo tree --workspace --edges normal,build --format '{p} {f}' | grep -E '^[^a-z]*serde_json .*(preserve_order|arbitrary_precision)'
 

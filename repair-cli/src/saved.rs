@@ -5,10 +5,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use etcetera::BaseStrategy as _;
+
 /// Keeps `record` in the user's data folder. Nobody else may read it: it can hold Secrets.
 pub(crate) fn keep(release: &str, key: &str, record: &str) -> io::Result<PathBuf> {
-    let data = dirs::data_dir().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no data folder"))?;
-    keep_in(&data.join("gwrepair").join("quarantine"), release, key, record)
+    let base = etcetera::choose_base_strategy().map_err(|why| io::Error::new(io::ErrorKind::NotFound, why))?;
+    keep_in(&base.data_dir().join("gwrepair").join("quarantine"), release, key, record)
 }
 
 fn keep_in(folder: &Path, release: &str, key: &str, record: &str) -> io::Result<PathBuf> {
