@@ -181,7 +181,7 @@ const RECORD_TIME: &str = "2026-01-01T00:00:00Z";
 #[test]
 fn every_case_is_planned_as_its_file_says() {
     let files = case_files();
-    assert!(files.len() >= 20, "only {} cases in {FOLDER}", files.len());
+    assert!(files.len() >= 100, "only {} cases in {FOLDER}", files.len());
     let mut wrong = String::new();
     for file in &files {
         if let Err(why) = check(file) {

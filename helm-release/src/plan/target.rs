@@ -54,7 +54,8 @@ pub fn target(history: &History, before: Revision, suspects: Suspects) -> Search
     if let (Some(_), Some(passed)) = (found[0], found[1].filter(|clean| found[0] < Some(*clean))) {
         skipped.push(Skipped { revision: passed, reason: "a record that says deployed goes first".into() });
     }
-    skipped.retain(|skip| Some(skip.revision) != target);
+    // What lies below the target was not passed over.
+    skipped.retain(|skip| target.is_none_or(|target| skip.revision > target));
     skipped.sort_by_key(|skip| std::cmp::Reverse(skip.revision));
     Search { target, skipped }
 }
