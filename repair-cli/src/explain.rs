@@ -160,7 +160,7 @@ impl<'a> Explained<'a> {
     }
 
     fn refusals(&self, page: &mut Page) {
-        section(page, "Why, and what goes on all the same", self.refusals, |page, refusal| {
+        section(page, "Refusals", self.refusals, |page, refusal| {
             page.item("  - ", &refusal.reason);
             if let Some(flag) = &refusal.flag {
                 page.verbatim(&format!("      {}", self.repair(&spelled(flag))));
@@ -202,9 +202,9 @@ impl<'a> Explained<'a> {
         page.lead(&self.headline());
         self.verdict(&mut page);
         self.steps(&mut page);
-        self.objects(&mut page);
         self.refusals(&mut page);
         self.missing(&mut page);
+        self.objects(&mut page);
         self.grounds(&mut page);
         page
     }

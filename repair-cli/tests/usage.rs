@@ -1,5 +1,7 @@
 //! What goes wrong before a cluster is reached: the exit codes, and the texts that say what to do.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where its preparation fails")]
+
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
