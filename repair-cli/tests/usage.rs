@@ -26,7 +26,7 @@ fn wrong_usage_is_exit_2() {
         "repair",
         "repair web --all",
         "repair web --parallel 0",
-        "scan -A -n shop",
+        "scan --as-group admins",
         "scan --storage sql",
         "scan -o xml",
         "list --filter [",
