@@ -112,6 +112,24 @@ fn a_server_that_never_answers_is_given_up_after_the_request_timeout() {
 }
 
 #[test]
+fn a_signal_ends_a_read_at_once_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let path = kubeconfig(folder.path(), silent.local_addr().unwrap().port());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gwrepair"));
+    command.args(["scan", "-A"]).env("KUBECONFIG", &path).stdin(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    // Once it has connected, it listens for signals.
+    let _held = silent.accept().unwrap();
+    let begun = Instant::now();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("stopping"), "{output:?}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "took {:?}", begun.elapsed());
+}
+
+#[test]
 fn a_place_without_all_is_wrong_usage() {
     let folder = tempfile::tempdir().unwrap();
     let path = kubeconfig(folder.path(), closed_port());
