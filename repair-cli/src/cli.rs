@@ -79,7 +79,7 @@ pub(crate) struct Global {
     #[arg(long = "as", global = true, value_name = "USER")]
     pub(crate) as_user: Option<String>,
     /// A group to impersonate; may be repeated.
-    #[arg(long, global = true, value_name = "GROUP")]
+    #[arg(long, global = true, value_name = "GROUP", requires = "as_user")]
     pub(crate) as_group: Vec<String>,
     /// How long one request may take, such as 30s; 0 means for ever.
     #[arg(long, global = true, value_name = "DURATION", default_value = "1m", value_parser = duration)]
@@ -108,8 +108,8 @@ pub(crate) struct Global {
 /// Which releases a command that looks at many looks at.
 #[derive(Debug, Args)]
 pub(crate) struct Where {
-    /// In all namespaces.
-    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    /// In all namespaces, whatever --namespace says.
+    #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
     /// Only those whose records carry these labels, such as key=value.
     #[arg(short = 'l', long, value_name = "SELECTOR")]

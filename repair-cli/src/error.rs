@@ -162,22 +162,26 @@ impl From<&Permission> for Missing {
 
 /// The objects that would grant what is missing: one Role a namespace, one ClusterRole for the rest.
 pub(crate) fn role(missing: &[Missing]) -> String {
-    let mut rules: BTreeMap<&str, String> = BTreeMap::new();
+    let mut places: BTreeMap<&str, BTreeMap<(&str, &str), Vec<&str>>> = BTreeMap::new();
     for Missing { verb, resource, group, namespace } in missing {
-        let rule = format!("- {{apiGroups: [\"{group}\"], resources: [{resource}], verbs: [{verb}]}}\n");
-        rules.entry(namespace).or_default().push_str(&rule);
+        places.entry(namespace).or_default().entry((group, resource)).or_default().push(verb);
     }
-    let object = |(namespace, rules): (&&str, &String)| {
-        let (kind, place) = match *namespace {
-            "" => ("ClusterRole", String::new()),
-            namespace => ("Role", format!(", namespace: {namespace}")),
-        };
-        format!(
-            "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata: {{name: gwrepair{place}}}\nrules:\n{rules}"
-        )
-    };
-    let objects: Vec<String> = rules.iter().map(object).collect();
+    let objects: Vec<String> = places.iter().map(|(namespace, rules)| granting(namespace, rules)).collect();
     format!("# would grant what is missing, once bound to this identity\n{}", objects.join("---\n"))
+}
+
+fn granting(namespace: &str, rules: &BTreeMap<(&str, &str), Vec<&str>>) -> String {
+    let (kind, place) = match namespace {
+        "" => ("ClusterRole", String::new()),
+        namespace => ("Role", format!(", namespace: {namespace}")),
+    };
+    let rule = |((group, resource), verbs): (&(&str, &str), &Vec<&str>)| {
+        format!("- {{apiGroups: [\"{group}\"], resources: [{resource}], verbs: [{}]}}\n", verbs.join(", "))
+    };
+    let rules: String = rules.iter().map(rule).collect();
+    format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata: {{name: gwrepair{place}}}\nrules:\n{rules}"
+    )
 }
 
 impl std::fmt::Display for Missing {
@@ -265,9 +269,10 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: gwrepair, namespace: shop}
 rules:
-- {apiGroups: [\"apps\"], resources: [deployments], verbs: [patch]}
+- {apiGroups: [\"apps\"], resources: [deployments], verbs: [patch, get]}
 ";
-        assert_eq!(role(&[missing, everywhere]), expected);
+        let get = Missing::new("get", "deployments.apps", "shop");
+        assert_eq!(role(&[missing, everywhere, get]), expected);
     }
 
     #[test]

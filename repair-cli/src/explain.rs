@@ -1,12 +1,12 @@
 //! A plan in plain words: what the release is, what would be done, on what evidence, and which flag changes that.
 
 use chrono::{DateTime, Utc};
-use helm_release::action::Planned;
+use helm_release::action::{Observation, Planned};
 use helm_release::cluster::Permission;
 use helm_release::plan::{
-    Change, ChangeAction, Deletion, Finding, Kept, Plan, Refusal, Skipped, State, Step, Verdict, Wait,
+    Change, ChangeAction, Deletion, Evidence, Finding, Kept, Plan, Refusal, Skipped, State, Step, Verdict, Wait,
 };
-use helm_release::release::{Entry, Namespace, ReleaseName, Revision, Status};
+use helm_release::release::{Entry, History, Namespace, ReleaseName, Revision, Status};
 use serde::Serialize;
 
 use crate::again::Again;
@@ -49,8 +49,12 @@ pub(crate) struct Explained<'a> {
 
 impl<'a> Explained<'a> {
     pub(crate) fn new(planned: &'a Planned, again: &'a Again) -> Self {
-        let Planned { plan, observation: seen, .. } = planned;
-        let last = seen.history.last();
+        let Observation { history, evidence, .. } = &planned.observation;
+        Self::of(&planned.plan, history, evidence, &planned.missing, again)
+    }
+
+    fn of(plan: &'a Plan, history: &History, evidence: &Evidence, missing: &'a [Permission], again: &'a Again) -> Self {
+        let last = history.last();
         Self {
             namespace: &plan.namespace,
             name: &plan.name,
@@ -58,7 +62,7 @@ impl<'a> Explained<'a> {
             status: last.and_then(Entry::status).map(Status::to_string),
             state: state_word(&plan.state),
             detail: detail(&plan.state),
-            since: seen.evidence.author.last_sign.or(last.and_then(|last| last.stored.touched.or(last.stored.created))),
+            since: evidence.author.last_sign.or(last.and_then(|last| last.stored.touched.or(last.stored.created))),
             verdict: plan.verdict,
             target: plan.target,
             alternative: plan.alternative,
@@ -70,9 +74,9 @@ impl<'a> Explained<'a> {
             skipped: &plan.skipped,
             refusals: &plan.refusals,
             wait: &plan.wait,
-            missing: &planned.missing,
+            missing,
             plan,
-            now: seen.evidence.now,
+            now: evidence.now,
             again,
         }
     }
@@ -160,7 +164,7 @@ impl<'a> Explained<'a> {
     }
 
     fn refusals(&self, page: &mut Page) {
-        section(page, "Why, and what goes on all the same", self.refusals, |page, refusal| {
+        section(page, "Refusals", self.refusals, |page, refusal| {
             page.item("  - ", &refusal.reason);
             if let Some(flag) = &refusal.flag {
                 page.verbatim(&format!("      {}", self.repair(&spelled(flag))));
@@ -202,9 +206,9 @@ impl<'a> Explained<'a> {
         page.lead(&self.headline());
         self.verdict(&mut page);
         self.steps(&mut page);
-        self.objects(&mut page);
         self.refusals(&mut page);
         self.missing(&mut page);
+        self.objects(&mut page);
         self.grounds(&mut page);
         page
     }
@@ -363,5 +367,183 @@ fn spelled(flag: &str) -> String {
     match flag {
         "--strategy" => "--strategy rollback|uninstall|finish|unlock".into(),
         other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+    use helm_release::manifest::ObjectId;
+    use helm_release::plan::{Author, Intent, Lease, Live, NamespacePhase, Owner, Policy, Seen, Strategy, decide};
+    use helm_release::readiness::Readiness;
+    use helm_release::release::{Content, Release, Stored};
+
+    use super::*;
+    use crate::cli::Cli;
+
+    const NOW: i64 = 1_796_082_246;
+
+    fn again(line: &str) -> Again {
+        let mut command = Cli::command();
+        command.build();
+        let matches = command.clone().try_get_matches_from(line.split(' ')).unwrap();
+        Again::read(command, &matches)
+    }
+
+    fn entry(revision: u32, status: &str, description: &str) -> Entry {
+        let json = format!(
+            r#"{{"name":"web","version":{revision},"manifest":"a: {revision}","info":{{"status":"{status}","description":"{description}"}}}}"#
+        );
+        let labels = [("owner", "helm"), ("name", "web"), ("status", status), ("version", &revision.to_string())];
+        let stored = Stored {
+            key: format!("sh.helm.release.v1.web.v{revision}"),
+            labels: labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+            ..Stored::default()
+        };
+        Entry::place(stored, Content::Readable(Box::new(Release::parse(&json).unwrap()))).unwrap()
+    }
+
+    fn history() -> History {
+        let entries = vec![
+            entry(2, "deployed", "Upgrade complete"),
+            entry(3, "failed", "Upgrade failed"),
+            entry(4, "pending-upgrade", "Preparing upgrade"),
+        ];
+        History::new("web".parse().unwrap(), "shop".parse().unwrap(), entries)
+    }
+
+    fn seen(kind: &str, name: &str, listed: &[u32], holds: Option<u32>) -> Seen {
+        let revisions = |numbers: &[u32]| numbers.iter().filter_map(|n| Revision::new(*n)).collect::<BTreeSet<_>>();
+        let id =
+            ObjectId { group: String::new(), kind: kind.into(), namespace: Some("shop".into()), name: name.into() };
+        let live = holds.map(|revision| Live {
+            uid: "u".into(),
+            owner: Owner::Ours,
+            terminating: false,
+            readiness: Readiness::Current,
+            lives: false,
+            born: true,
+            holds: revisions(&[revision]),
+        });
+        Seen { id, listed: revisions(listed), keep: false, live }
+    }
+
+    fn evidence(silent: i64) -> Evidence {
+        let at = |seconds| DateTime::from_timestamp(NOW - seconds, 0).unwrap();
+        Evidence {
+            now: at(0),
+            author: Author { lease: Lease::Free, last_sign: Some(at(silent)), manager: Some("helm".into()) },
+            hooks: Vec::new(),
+            objects: vec![
+                seen("ConfigMap", "settings", &[2, 4], Some(4)),
+                seen("Service", "web", &[2], None),
+                seen("Secret", "new", &[4], Some(4)),
+                seen("PersistentVolumeClaim", "cache", &[4], Some(4)),
+                seen("ConfigMap", "late", &[4], None),
+            ],
+            deployer: None,
+            namespace: NamespacePhase::Active,
+            unknown_kinds: Vec::new(),
+            elsewhere: None,
+            weaker: Vec::new(),
+        }
+    }
+
+    fn text(history: &History, evidence: &Evidence, policy: &Policy) -> String {
+        let plan = decide(history, evidence, Intent::Usable, policy);
+        let again = again("gwrepair plan web -n shop --context prod");
+        let text = Explained::of(&plan, history, evidence, &[], &again).text(Width::Normal);
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn a_rollback_is_explained_from_the_state_to_the_command() {
+        let expected = "\
+Release web in namespace shop is interrupted: revision 4 says pending-upgrade, last written 12m ago
+(2026-11-30T23:32:06Z).
+
+Repair would roll back to revision 2:
+  1. Create record 5, a rollback to revision 2; this is the lock.
+  2. Mark record 4 failed: \"Interrupted upgrade: rolled back to 2\".
+  3. Apply the stored manifest of revision 2: 2 objects differ; what only revisions 3, 4 set is
+     removed.
+  4. Wait until the workloads of revision 2 are ready.
+  5. Mark record 5 deployed: \"Rollback to 2\".
+  6. Mark record 2 superseded.
+
+Objects to change (2)
+  - update configmap/settings
+  - create service/web
+
+Objects kept (2)
+  - secret/new: a Secret beside a claim of this release: it may open its data (--allow-delete secret
+    deletes it)
+  - persistentvolumeclaim/cache: its kind is guarded: others depend on it (--allow-delete
+    persistentvolumeclaim deletes it)
+
+Evidence (3)
+  - the author would be writing, and has been silent for 12m, since 2026-11-30T23:32:06Z [server
+    time of the newest write]
+  - 3 of 4 objects hold the manifest of revision 4 [live objects]
+  - its objects were written by field manager helm [managedFields]
+
+Passed over as the revision to go back to (1)
+  - revision 3: it is failed
+
+To do it:  gwrepair repair web -n shop --context prod
+";
+        assert_eq!(text(&history(), &evidence(720), &Policy::default()), expected);
+    }
+
+    #[test]
+    fn a_wait_says_until_when_and_how_a_person_ends_it() {
+        let expected = "\
+Release web in namespace shop may be in progress: revision 4 says pending-upgrade, last written 60s
+ago (2026-11-30T23:43:06Z).
+
+Repair waits: the author would be writing, and his last sign is 1m old, less than 5m.
+Until 2026-11-30T23:48:06Z at the latest, in 4m; then look again.
+If you know that whoever wrote it is dead, say so:
+  gwrepair repair web -n shop --context prod --assume-dead
+";
+        assert_eq!(text(&history(), &evidence(60), &Policy::default()), expected);
+    }
+
+    #[test]
+    fn a_refusal_gives_the_exact_next_command() {
+        let policy = Policy { strategy: Strategy::Finish, ..Policy::default() };
+        let text = text(&history(), &evidence(720), &policy);
+        let expected = "\
+Repair refuses to act on its own.
+
+Refusals (1)
+  - not applied: configmap/late
+      gwrepair repair web -n shop --context prod --strategy rollback
+";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn no_line_of_a_plan_is_wider_than_a_page() {
+        let mut evidence = evidence(720);
+        evidence.weaker.push("a long reason that goes on ".repeat(9));
+        let text = text(&history(), &evidence, &Policy::default());
+        assert_eq!(text.lines().find(|line| line.chars().count() > 100), None);
+    }
+
+    #[test]
+    fn the_json_is_flat_and_has_the_documented_members() {
+        let (history, evidence) = (history(), evidence(720));
+        let plan = decide(&history, &evidence, Intent::Usable, &Policy::default());
+        let value =
+            serde_json::to_value(Explained::of(&plan, &history, &evidence, &[], &again("gwrepair scan"))).unwrap();
+        assert_eq!(value["state"], "interrupted");
+        assert_eq!((value["verdict"].as_str(), value["target"].as_u64()), (Some("rollback"), Some(2)));
+        assert_eq!(value["skipped"][0]["revision"], 3);
+        for member in ["namespace", "name", "evidence", "steps", "changes", "deletes", "refusals"] {
+            assert!(!value[member].is_null(), "{member}");
+        }
     }
 }

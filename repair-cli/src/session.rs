@@ -1,6 +1,7 @@
 //! What every command works with: a client, a place, and when to stop.
 
 use helm_release::action::{self, Client, Namespaces, Scope, Stop};
+use helm_release::plan::{Plan, State};
 use helm_release::release::{Entry, History, Namespace, ReleaseName, Revision};
 use tokio_util::sync::CancellationToken;
 
@@ -85,6 +86,15 @@ impl Session {
         match self.meant(&namespace, &target.name).await {
             Some(hint) => failure.hint(hint),
             None => failure.hint(format!("gwrepair list -n {namespace} shows what is there; -A looks everywhere")),
+        }
+    }
+
+    /// A release that is not there is nothing to do; but its name may be wrong.
+    pub(crate) async fn hint_at_names(&self, plan: &Plan) {
+        if plan.state == State::Absent
+            && let Some(hint) = self.meant(&plan.namespace, &plan.name).await
+        {
+            self.remark(&format!("hint: {hint}"));
         }
     }
 

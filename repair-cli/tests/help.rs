@@ -2,6 +2,8 @@
 //!
 //! `GWREPAIR_REWRITE_HELP=1 cargo test -p gwrepair --test help` writes them anew.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where its preparation fails")]
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! What goes wrong before a cluster is reached: the exit codes, and the texts that say what to do.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where its preparation fails")]
+
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,7 +26,7 @@ fn wrong_usage_is_exit_2() {
         "repair",
         "repair web --all",
         "repair web --parallel 0",
-        "scan -A -n shop",
+        "scan --as-group admins",
         "scan --storage sql",
         "scan -o xml",
         "list --filter [",
@@ -107,6 +109,24 @@ fn a_server_that_never_answers_is_given_up_after_the_request_timeout() {
     let ran = gwrepair("list --request-timeout 1s", Some(&path));
     assert_eq!(ran.code, Some(5), "{}", ran.stderr);
     assert!(begun.elapsed() < Duration::from_secs(10), "took {:?}", begun.elapsed());
+}
+
+#[test]
+fn a_signal_ends_a_read_at_once_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let path = kubeconfig(folder.path(), silent.local_addr().unwrap().port());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gwrepair"));
+    command.args(["scan", "-A"]).env("KUBECONFIG", &path).stdin(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    // Once it has connected, it listens for signals.
+    let _held = silent.accept().unwrap();
+    let begun = Instant::now();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("stopping"), "{output:?}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "took {:?}", begun.elapsed());
 }
 
 #[test]

@@ -103,7 +103,11 @@ impl<'a> Inspection<'a> {
         }
     }
 
+    /// Looked for only where an operation is open.
     fn author(&self, page: &mut Page) {
+        if self.author.last_sign.is_none() && self.author.manager.is_none() {
+            return;
+        }
         let now = self.planned.observation.evidence.now;
         page.heading("Author of the last record");
         let mut table = Table::new([]).indent(2);

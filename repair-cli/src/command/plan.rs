@@ -33,6 +33,7 @@ pub(crate) struct PlanArgs {
 pub(crate) async fn run(args: PlanArgs, session: &Session) -> Result<Exit, Failure> {
     let planned = plan(session, &args.release, &args.policy).await?;
     show(&Explained::new(&planned, &session.again), session.format)?;
+    session.hint_at_names(&planned.plan).await;
     Ok(exit(planned.plan.verdict))
 }
 

@@ -74,7 +74,7 @@ pub(crate) async fn run(args: Repair, session: &Session) -> Result<Exit, Failure
 }
 
 async fn find(args: &Repair, session: &Session) -> Result<Vec<Target>, Failure> {
-    let options = ScanOptions { depth: Depth::Payloads, policy: args.policy.policy() };
+    let options = ScanOptions { depth: Depth::Labels, policy: args.policy.policy() };
     let scan = session.client.scan(&session.scope(&args.place), &options, &session.stop).await;
     let scan = scan.map_err(|error| session.failure(&error))?;
     let target =
@@ -95,7 +95,7 @@ async fn single(args: &Repair, session: &Session, target: &Target) -> Result<Exi
             return Ok(exit(planned.plan.verdict));
         }
         if !planned.plan.acts() {
-            return idle(session, &planned);
+            return idle(session, &planned).await;
         }
         if !confirm(args, session, &format!("Repair {} as shown?", planned.plan.name)).await? {
             session.remark("nothing was done");
@@ -148,10 +148,11 @@ fn waits_for_objects(planned: &Planned) -> bool {
 }
 
 /// Nothing to run: nothing to do, or nothing that may be done.
-fn idle(session: &Session, planned: &Planned) -> Result<Exit, Failure> {
+async fn idle(session: &Session, planned: &Planned) -> Result<Exit, Failure> {
     let report = Report::idle(planned.clone());
     if planned.plan.verdict == Verdict::Nothing {
         session.remark(&Explained::new(planned, &session.again).headline());
+        session.hint_at_names(&planned.plan).await;
     }
     show(&report.view(session), session.format)?;
     Ok(exit(planned.plan.verdict))

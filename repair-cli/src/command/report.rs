@@ -170,10 +170,11 @@ impl<'a> Done<'a> {
 
 impl Shown<'_> {
     fn summary(&self) -> String {
-        let status = |status: Option<&str>| status.unwrap_or("without a record").to_owned();
+        let unread = self.report.planned.as_ref().is_some_and(|planned| planned.plan.revision.is_some());
+        let before = self.before.unwrap_or(if unread { "unreadable" } else { "absent" });
+        let after = self.after.unwrap_or("gone");
         let subject = format!("Release {} in namespace {}", self.name, self.namespace);
         let why = why(self.report).unwrap_or("see the plan");
-        let (before, after) = (status(self.before), status(self.after));
         match self.report.outcome {
             Outcome::Repaired => format!("{subject} is repaired: it was {before}, and is {after}."),
             Outcome::NothingToDo => "Nothing to do.".into(),

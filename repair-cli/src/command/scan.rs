@@ -51,6 +51,8 @@ struct Found {
     items: Vec<Item>,
     unreadable: Vec<Unreadable>,
     failures: Vec<Unseen>,
+    /// Records of Helm 2, which are left alone.
+    helm2: usize,
     #[serde(skip)]
     now: DateTime<Utc>,
 }
@@ -155,6 +157,7 @@ impl Found {
             items: scan.items.into_iter().map(Item::stuck).collect(),
             unreadable: unreadable.collect(),
             failures: failures.collect(),
+            helm2: scan.helm2,
             now: Utc::now(),
         }
     }
@@ -171,6 +174,9 @@ impl Found {
         }
         for record in &self.unreadable {
             session.remark(&format!("unreadable: record {} in {}: {}", record.key, record.namespace, record.why));
+        }
+        if self.helm2 > 0 {
+            session.remark(&format!("{} records of Helm 2 are left alone", self.helm2));
         }
         for unseen in &self.failures {
             session.remark(&format!("not looked at: {}/{}: {}", unseen.namespace, unseen.name, unseen.error));
@@ -249,7 +255,7 @@ impl Item {
 
     /// The line that says that a release is stuck no longer.
     fn freed(&self) -> Self {
-        Self { state: "freed", next: "-".into(), stuck: false, why: None, ..self.clone() }
+        Self { status: "-".into(), state: "freed", next: "-".into(), stuck: false, why: None, ..self.clone() }
     }
 
     fn id(&self) -> String {
@@ -320,7 +326,7 @@ mod tests {
 
     fn found(items: Vec<Item>) -> Found {
         let now = DateTime::from_timestamp(1_796_082_246 + 720, 0).unwrap();
-        Found { items, unreadable: Vec::new(), failures: Vec::new(), now }
+        Found { items, unreadable: Vec::new(), failures: Vec::new(), helm2: 0, now }
     }
 
     #[test]

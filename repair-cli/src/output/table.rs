@@ -10,6 +10,7 @@ pub(crate) struct Table {
     head: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
     indent: usize,
+    headless: bool,
 }
 
 /// One cell.
@@ -51,7 +52,7 @@ impl<T: ToString> From<T> for Cell {
 
 impl Table {
     pub(crate) fn new(head: impl IntoIterator<Item = &'static str>) -> Self {
-        Self { head: head.into_iter().collect(), rows: Vec::new(), indent: 0 }
+        Self { head: head.into_iter().collect(), rows: Vec::new(), indent: 0, headless: false }
     }
 
     /// Moves every line to the right.
@@ -63,8 +64,9 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
+    /// Hides the head; its columns stay as wide as it makes them.
     pub(crate) fn without_head(self) -> Self {
-        Self { head: Vec::new(), ..self }
+        Self { headless: true, ..self }
     }
 
     /// The lines; the last column is not padded.
@@ -75,7 +77,7 @@ impl Table {
         let columns = lines.iter().map(|line| line.len()).max().unwrap_or(0);
         let width = |column| lines.iter().filter_map(|line| line.get(column)).map(Cell::width).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        lines.iter().map(|line| self.line(line, &widths)).collect()
+        lines.iter().skip(usize::from(self.headless)).map(|line| self.line(line, &widths)).collect()
     }
 
     fn line(&self, cells: &[Cell], widths: &[usize]) -> String {
