@@ -23,7 +23,7 @@ use serde_json::json;
 struct Case {
     /// Why the expected plan is right.
     why: String,
-    /// The public failure cases, or the section of the plan table, that this is an instance of.
+    /// The numbers of `docs/failure-modes.md` that this is an instance of, or the rule that it shows, in words.
     #[serde(default)]
     cases: Vec<serde_json::Value>,
     #[serde(default)]
