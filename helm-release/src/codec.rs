@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
-use thiserror::Error;
+use thiserror::Error as ThisError;
 
 use crate::release::Release;
 
@@ -22,7 +22,7 @@ pub const MAX_STORED: usize = 1 << 20;
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 
 /// Why a stored text is not a record.
-#[derive(Debug, Error)]
+#[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
     /// Not standard base64 with padding. Line breaks are ignored, as Go does.

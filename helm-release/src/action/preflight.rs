@@ -106,13 +106,17 @@ fn needed(driver: DriverKind, plan: &Plan, observation: &Observation) -> BTreeSe
         needed.insert(Permission { verb, group, resource, namespace });
     };
     for step in &plan.steps {
-        let verb = match step {
-            Step::CreateRollback { .. } => "create",
-            Step::Close { .. } | Step::Relabel { .. } => "update",
-            Step::DeleteRecord { .. } | Step::Quarantine { .. } => "delete",
-            Step::Apply { .. } | Step::DeleteObjects { .. } | Step::AwaitReady { .. } => continue,
+        let verbs: &[&str] = match step {
+            Step::CreateRollback { .. } => &["create"],
+            // What is replaced is read whole first, so that nothing else of it changes.
+            Step::Close { .. } | Step::Relabel { .. } => &["get", "update"],
+            Step::DeleteRecord { .. } => &["delete"],
+            Step::Quarantine { .. } => &["get", "delete"],
+            Step::Apply { .. } | Step::DeleteObjects { .. } | Step::AwaitReady { .. } => &[],
         };
-        need(verb, "", records, plan.namespace.as_str());
+        for verb in verbs {
+            need(verb, "", records, plan.namespace.as_str());
+        }
     }
     for change in &plan.changes {
         if let Some(item) = observation.scene.items.get(&change.object) {

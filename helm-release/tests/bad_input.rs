@@ -1,0 +1,216 @@
+//! What people and clusters get wrong: a clear error or a planned answer, nothing written, nothing lost.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
+mod common;
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use common::{Site, lenient};
+use helm_release::action::{Client, Event, Events, Outcome, RepairOptions, Stop};
+use helm_release::cluster::Cause;
+use helm_release::plan::{Intent, Policy, State, Verdict};
+use helm_release::storage::DriverKind;
+use http::Method;
+use serde_json::{Value, json};
+use testcluster::{Cluster, Fault, Helm, Namespace, Proxy, run};
+use tokio_util::sync::CancellationToken;
+
+async fn killed_upgrade(site: &Site, helm: Helm) {
+    site.helm(helm, &["install", "--set", "message=one"]).await;
+    let proxy = Proxy::start(&site.ns).await.unwrap();
+    proxy.at_write(3, Fault::KillBefore);
+    proxy.run(&mut site.command(helm, &["upgrade", "--set", "message=two"])).await.unwrap();
+}
+
+/// A kubeconfig that may do in this namespace what these rules say.
+async fn limited(ns: &Namespace, name: &str, rules: Value) -> PathBuf {
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": format!("{}-{name}", ns.name())}, "rules": rules,
+    });
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    ns.cluster().create(path, &role).await.unwrap();
+    ns.account(name, &format!("{}-{name}", ns.name())).await.unwrap().kubeconfig
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn each_missing_verb_is_named_before_anything_is_written() {
+    let site = Site::new(&Cluster::shared().unwrap(), "verbs", "plain").await;
+    killed_upgrade(&site, Helm::V3).await;
+    let all = ["get", "list", "create", "update", "patch", "delete"];
+    for missing in all.into_iter().filter(|verb| *verb != "patch") {
+        let verbs: Vec<_> = all.into_iter().filter(|verb| *verb != missing).collect();
+        let rules = json!([
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": verbs},
+            {"apiGroups": [""], "resources": ["configmaps", "persistentvolumeclaims", "namespaces"], "verbs": ["*"]},
+        ]);
+        let kubeconfig = limited(&site.ns, &format!("no-{missing}"), rules).await;
+        let client = common::client(&kubeconfig, &site.ns).await;
+        let (name, options) = ("web".parse().unwrap(), RepairOptions::default());
+        match client.plan(&name, Intent::Usable, &lenient(), &options, &Stop::never()).await {
+            Err(error) => {
+                let Some(Cause::Forbidden { verb, resource, namespace, .. }) = error.request().map(|r| &r.cause) else {
+                    panic!("{missing}: {error:?}");
+                };
+                assert_eq!(
+                    (verb.as_str(), resource.as_str(), namespace.as_str()),
+                    (missing, "secrets", site.ns.name())
+                );
+                assert_eq!(missing, "list", "only what is read fails at once");
+            }
+            Ok(planned) if missing == "delete" => assert!(planned.missing.is_empty(), "a rollback deletes no record"),
+            Ok(planned) => {
+                assert_eq!(planned.plan.verdict, Verdict::Refuse, "{missing}");
+                assert!(planned.missing.iter().any(|p| p.verb == missing && p.resource == "secrets"), "{planned:?}");
+            }
+        }
+        assert_eq!(client.requests().write, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_said_at_once() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let mut config = kube::Config::new(format!("http://{address}").parse().unwrap());
+    config.default_retry = false;
+    let client = Client::new(kube::Client::try_from(config).unwrap(), "ns".parse().unwrap(), DriverKind::Secrets);
+    let error = client.history(&"web".parse().unwrap(), &Stop::never()).await.unwrap_err();
+    assert!(matches!(error.request().map(|r| &r.cause), Some(Cause::Unreachable(_))), "{error:?}");
+    assert!(client.requests().read <= 3, "{:?}", client.requests());
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_server_that_does_not_answer_is_left_at_the_deadline_or_on_a_word() {
+    let site = Site::new(&Cluster::shared().unwrap(), "slow", "plain").await;
+    let proxy = Proxy::start(&site.ns).await.unwrap();
+    proxy.always(Method::GET, "secrets", Fault::Hold);
+    let client = common::client(&proxy.kubeconfig(), &site.ns).await;
+    let name = "web".parse().unwrap();
+    let stop = Stop::new(CancellationToken::new(), Some(Duration::from_millis(300)));
+    let begun = Instant::now();
+    let error = client.history(&name, &stop).await.unwrap_err();
+    assert!(error.is_stopped() && begun.elapsed() < Duration::from_secs(5), "{error:?}");
+    let token = CancellationToken::new();
+    let stop = Stop::new(token.clone(), None);
+    let cancel = async {
+        proxy.reached(|request| request.path.contains("secrets")).await.unwrap();
+        token.cancel();
+    };
+    let (read, ()) = tokio::join!(client.history(&name, &stop), cancel);
+    assert!(read.unwrap_err().is_stopped());
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_kind_that_is_gone_is_refused_with_nothing_written() {
+    let site = Site::new(&Cluster::shared().unwrap(), "gone", "plain").await;
+    killed_upgrade(&site, Helm::V4).await;
+    // The manifest of the target lists a kind that nobody serves.
+    edit(&site, 1, |release| {
+        let manifest = format!(
+            "{}\n---\napiVersion: gone.example.com/v1\nkind: Widget\nmetadata:\n  name: w\n",
+            release["manifest"].as_str().unwrap()
+        );
+        release["manifest"] = manifest.into();
+    })
+    .await;
+    let planned = site.plan(&lenient()).await;
+    assert_eq!(planned.plan.verdict, Verdict::Refuse, "{:#?}", planned.plan);
+    assert!(planned.plan.refusals[0].reason.contains("widget.gone.example.com/w"), "{:?}", planned.plan.refusals);
+    let report = site.run(&planned).await;
+    assert_eq!((report.outcome, report.requests.write), (Outcome::Refused, 0));
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_terminating_namespace_gets_nothing_created() {
+    let site = Site::new(&Cluster::shared().unwrap(), "going", "plain").await;
+    killed_upgrade(&site, Helm::V3).await;
+    // A finalizer of a record keeps the namespace going for as long as the test looks.
+    let key = "sh.helm.release.v1.web.v1";
+    let hold = r#"{"metadata":{"finalizers":["example.com/hold"]}}"#;
+    for key in [key, "sh.helm.release.v1.web.v2"] {
+        run(site.ns.kubectl().args(["patch", "secret", key, "--type=merge", "-p", hold])).await.unwrap().ok().unwrap();
+    }
+    run(site.ns.kubectl().args(["delete", "namespace", site.ns.name(), "--wait=false"])).await.unwrap().ok().unwrap();
+    let planned = site.plan(&lenient()).await;
+    assert!([Verdict::Refuse, Verdict::Wait].contains(&planned.plan.verdict), "{:#?}", planned.plan);
+    assert_eq!(site.run(&planned).await.requests.write, 0);
+    let free = r#"{"metadata":{"finalizers":null}}"#;
+    for key in [key, "sh.helm.release.v1.web.v2"] {
+        run(site.ns.kubectl().args(["patch", "secret", key, "--type=merge", "-p", free])).await.unwrap().ok().unwrap();
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn an_object_that_became_somebody_elses_is_not_touched() {
+    let site = Site::new(&Cluster::shared().unwrap(), "theirs", "plain").await;
+    killed_upgrade(&site, Helm::V3).await;
+    let mark = ["annotate", "configmap", "b", "--overwrite", "meta.helm.sh/release-name=other"];
+    run(site.ns.kubectl().args(mark)).await.unwrap().ok().unwrap();
+    let planned = site.plan(&lenient()).await;
+    assert_eq!(planned.plan.verdict, Verdict::Refuse, "{:#?}", planned.plan);
+    assert!(planned.plan.refusals[0].reason.contains("configmap/b belongs to release"), "{:?}", planned.plan.refusals);
+}
+
+#[derive(Default)]
+struct Saved(Mutex<Vec<(String, String)>>);
+
+impl Events for Saved {
+    fn event(&self, _event: &Event<'_>) {}
+
+    fn save(&self, key: &str, record: &str) -> std::io::Result<PathBuf> {
+        self.0.lock().unwrap().push((key.into(), record.into()));
+        Ok(key.into())
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_damaged_newest_record_is_saved_and_then_deleted_and_nothing_else() {
+    let site = Site::new(&Cluster::shared().unwrap(), "damaged", "plain").await;
+    site.helm(Helm::V3, &["install"]).await;
+    site.helm(Helm::V3, &["upgrade", "--set", "message=two"]).await;
+    let key = "sh.helm.release.v1.web.v2";
+    let garbage = r#"{"data":{"release":"JSUl"}}"#;
+    run(site.ns.kubectl().args(["patch", "secret", key, "-p", garbage])).await.unwrap().ok().unwrap();
+    let planned = site.plan(&lenient()).await;
+    assert!(matches!(planned.plan.state, State::Unreadable(_)), "{:#?}", planned.plan);
+    assert_eq!(planned.plan.verdict, Verdict::Refuse);
+
+    let planned = site.plan(&Policy { quarantine: true, ..lenient() }).await;
+    let report = site.run(&planned).await;
+    assert_eq!(report.outcome, Outcome::Failed, "nobody saves it, so it is not deleted");
+    assert!(site.uid("secrets", key).await.is_some());
+
+    let (client, saved) = (common::client(&site.ns.kubeconfig(), &site.ns).await, Saved::default());
+    let report = client.repair(&planned, &RepairOptions::default(), &Stop::never(), &saved).await;
+    assert_eq!(report.outcome, Outcome::Repaired, "{report:#?}");
+    assert!(saved.0.lock().unwrap()[0].1.contains("%%%"));
+    assert_eq!(site.uid("secrets", key).await, None);
+    assert!(site.uid("secrets", "sh.helm.release.v1.web.v1").await.is_some());
+    site.judge().await.unwrap();
+}
+
+/// Changes the payload of a record as somebody with an editor would.
+async fn edit(site: &Site, revision: u32, change: impl Fn(&mut Value)) {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use helm_release::{codec, release::Release};
+    let path = format!("{}/sh.helm.release.v1.web.v{revision}", site.ns.path("/api/v1", "secrets"));
+    let mut secret = site.ns.cluster().get(&path).await.unwrap().unwrap();
+    let text = STANDARD.decode(secret["data"]["release"].as_str().unwrap()).unwrap();
+    let mut release: Value = serde_json::from_str(&codec::decode(&text).unwrap().to_json().unwrap()).unwrap();
+    change(&mut release);
+    let release = Release::parse(&release.to_string()).unwrap();
+    secret["data"]["release"] = STANDARD.encode(codec::encode(&release).unwrap()).into();
+    site.ns.cluster().replace(&path, &secret).await.unwrap();
+}
