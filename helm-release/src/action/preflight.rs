@@ -139,7 +139,7 @@ fn needed(driver: DriverKind, plan: &Plan, observation: &Observation) -> BTreeSe
 
 /// Dry-runs every change: immutable fields, quota, webhooks and field conflicts show before anything is written.
 async fn admission(wire: &Wire, planned: &Planned, force: bool, stop: &Stop) -> Result<Vec<Refusal>, Error> {
-    let Some((goal, baseline)) = applied(&planned.plan) else { return Ok(Vec::new()) };
+    let Some((goal, baseline)) = planned.plan.applies() else { return Ok(Vec::new()) };
     let Planned { plan, observation, .. } = planned;
     let method = observation.history.get(goal).and_then(Entry::sound).map(Release::apply_method);
     let Some(method) = method else { return Ok(Vec::new()) };
@@ -193,18 +193,4 @@ fn refusal(object: &str, cause: &Cause) -> Option<Refusal> {
         }),
         Cause::Refused { .. } | Cause::Unreachable(_) | Cause::Malformed(_) | Cause::Stopped(_) => None,
     }
-}
-
-/// The revision that the plan applies, and over which baseline.
-fn applied(plan: &Plan) -> Option<(Revision, &[Revision])> {
-    plan.steps.iter().find_map(|step| match step {
-        Step::Apply { revision, baseline } => Some((*revision, baseline.as_slice())),
-        Step::CreateRollback { .. }
-        | Step::Close { .. }
-        | Step::Relabel { .. }
-        | Step::DeleteObjects { .. }
-        | Step::AwaitReady { .. }
-        | Step::DeleteRecord { .. }
-        | Step::Quarantine { .. } => None,
-    })
 }

@@ -49,7 +49,7 @@ pub(super) async fn run(
 ) -> Report {
     let mut report = Report::new(&planned.plan, &planned.observation.history);
     if !planned.plan.acts() {
-        report.outcome = idle(planned.plan.verdict);
+        report.outcome = Outcome::of_idle(planned.plan.verdict);
         report.requests = client.requests();
         return report;
     }
@@ -70,25 +70,6 @@ pub(super) async fn run(
     }
     report.requests = client.requests();
     report
-}
-
-/// How a run ends that has no step to take.
-fn idle(verdict: Verdict) -> Outcome {
-    match verdict {
-        Verdict::Wait => Outcome::Waiting,
-        Verdict::Refuse => Outcome::Refused,
-        Verdict::Nothing
-        | Verdict::Tidy
-        | Verdict::Finish
-        | Verdict::Close
-        | Verdict::Resume
-        | Verdict::Unlock
-        | Verdict::Rollback
-        | Verdict::Uninstall
-        | Verdict::CompleteUninstall
-        | Verdict::Restore
-        | Verdict::Quarantine => Outcome::NothingToDo,
-    }
 }
 
 /// Whether the records are still those that the plan was made from.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::error::Error;
 use crate::cluster::Requests;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Step, Verdict};
 use crate::release::{Entry, History, Namespace, ReleaseName, Revision};
 
 /// How a repair ended.
@@ -27,6 +27,28 @@ pub enum Outcome {
     Cancelled,
     /// The records changed since the plan was made: nothing was done; look again.
     Changed,
+}
+
+impl Outcome {
+    /// How a plan ends that has no step to take.
+    #[must_use]
+    pub fn of_idle(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Nothing => Self::NothingToDo,
+            Verdict::Wait => Self::Waiting,
+            Verdict::Refuse
+            | Verdict::Tidy
+            | Verdict::Finish
+            | Verdict::Close
+            | Verdict::Resume
+            | Verdict::Unlock
+            | Verdict::Rollback
+            | Verdict::Uninstall
+            | Verdict::CompleteUninstall
+            | Verdict::Restore
+            | Verdict::Quarantine => Self::Refused,
+        }
+    }
 }
 
 /// What was done to one release.

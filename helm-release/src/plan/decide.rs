@@ -308,7 +308,7 @@ fn target_fits(plan: &mut Plan, history: &History, policy: &Policy) -> bool {
 
 /// What stands in the way of the steps that were chosen: then none of them is taken.
 fn obstacles(plan: &mut Plan, view: &View<'_>, policy: &Policy) {
-    let Some(revision) = applied_revision(plan) else { return };
+    let Some((revision, _)) = plan.applies() else { return };
     if view.evidence.namespace == NamespacePhase::Terminating {
         plan.refuse("the namespace is terminating: nothing can be created in it".into(), None);
     }
@@ -347,19 +347,6 @@ fn foreign_objects(plan: &mut Plan, view: &View<'_>, revision: Revision) {
             plan.refuse(format!("{} belongs to release {namespace}/{name}", seen.id), None);
         }
     }
-}
-
-fn applied_revision(plan: &Plan) -> Option<Revision> {
-    plan.steps.iter().find_map(|step| match step {
-        Step::Apply { revision, .. } => Some(*revision),
-        Step::CreateRollback { .. }
-        | Step::Close { .. }
-        | Step::Relabel { .. }
-        | Step::DeleteObjects { .. }
-        | Step::AwaitReady { .. }
-        | Step::DeleteRecord { .. }
-        | Step::Quarantine { .. } => None,
-    })
 }
 
 fn search(history: &History, last: Revision, policy: &Policy) -> Search {

@@ -225,6 +225,21 @@ impl Plan {
         self.verdict != Verdict::Nothing
     }
 
+    /// The revision whose manifest the plan applies, and the baseline of the merge.
+    #[must_use]
+    pub fn applies(&self) -> Option<(Revision, &[Revision])> {
+        self.steps.iter().find_map(|step| match step {
+            Step::Apply { revision, baseline } => Some((*revision, baseline.as_slice())),
+            Step::CreateRollback { .. }
+            | Step::Close { .. }
+            | Step::Relabel { .. }
+            | Step::DeleteObjects { .. }
+            | Step::AwaitReady { .. }
+            | Step::DeleteRecord { .. }
+            | Step::Quarantine { .. } => None,
+        })
+    }
+
     /// Whether running the plan writes something.
     #[must_use]
     pub fn acts(&self) -> bool {

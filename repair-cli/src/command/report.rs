@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use helm_release::action::{self, Outcome, Planned, Requests, StepReport};
-use helm_release::plan::{Plan, Step, Verdict};
+use helm_release::plan::{Plan, Step};
 use helm_release::release::{Entry, Namespace, ReleaseName, Status};
 use serde::Serialize;
 
@@ -52,21 +52,7 @@ impl Report {
     /// Nothing was run: the plan does not act.
     pub(crate) fn idle(planned: Planned) -> Self {
         let status = planned.observation.history.last().and_then(Entry::status).map(Status::to_string);
-        let outcome = match planned.plan.verdict {
-            Verdict::Nothing => Outcome::NothingToDo,
-            Verdict::Wait => Outcome::Waiting,
-            Verdict::Refuse
-            | Verdict::Tidy
-            | Verdict::Finish
-            | Verdict::Close
-            | Verdict::Resume
-            | Verdict::Unlock
-            | Verdict::Rollback
-            | Verdict::Uninstall
-            | Verdict::CompleteUninstall
-            | Verdict::Restore
-            | Verdict::Quarantine => Outcome::Refused,
-        };
+        let outcome = Outcome::of_idle(planned.plan.verdict);
         Self {
             namespace: planned.plan.namespace.clone(),
             name: planned.plan.name.clone(),
