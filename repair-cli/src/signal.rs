@@ -19,8 +19,9 @@ pub(crate) fn watch(token: &CancellationToken) {
 
 async fn obey(mut int: Signal, mut term: Signal, token: CancellationToken) {
     next(&mut int, &mut term).await;
-    token.cancel();
+    // Said before it is done: the program may have ended by the next line.
     say("\nstopping: what is under way ends cleanly; once more to stop at once\n");
+    token.cancel();
     next(&mut int, &mut term).await;
     leave();
 }

@@ -1,4 +1,4 @@
-//! YAML as Go programs of the Kubernetes world read it: `sigs.k8s.io/yaml`, which is go-yaml v2 with JSON's types.
+//! YAML as Go programs of the Kubernetes world read and write it: `sigs.k8s.io/yaml`, which is go-yaml v2 with JSON's types.
 //!
 //! YAML 1.1 words (`yes`, `off`, `0o17`) mean what they mean there, keys become strings, and what JSON cannot say is
 //! an error. Only the first document of a text is read.
@@ -10,7 +10,10 @@
 //! ```
 
 mod compose;
+mod emit;
+mod order;
 mod resolve;
+mod style;
 
 use serde_json::Value;
 use thiserror::Error as ThisError;
@@ -68,6 +71,14 @@ pub enum Error {
 
 /// The deepest nesting that is read. Go allows more, and its stack grows; ours does not.
 pub const MAX_DEPTH: usize = 256;
+
+/// Writes a value as `sigs.k8s.io/yaml` does: block style, sorted keys, a final line break.
+///
+/// Mirrors go-yaml v2's encoder and emitter, which YAML that Kubernetes programs print comes from.
+#[must_use]
+pub fn emit(value: &Value) -> String {
+    emit::document(value)
+}
 
 /// Reads the first document of `text`; an empty text is null.
 ///

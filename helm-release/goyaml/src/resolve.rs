@@ -40,6 +40,47 @@ pub(crate) fn resolve(text: &str, tag: Option<&str>, plain: bool) -> Result<Scal
     }
 }
 
+/// Whether a plain scalar of this text is read as this text: what go-yaml asks before it writes one.
+pub(crate) fn reads_as_text(text: &str) -> bool {
+    let text_again = matches!(implicit(text), Scalar::Str(_) | Scalar::Merge);
+    text_again && !is_timestamp(text) && !is_base_60(text)
+}
+
+/// `2006-1-2`, alone or with a time: YAML 1.1 reads a date in it.
+fn is_timestamp(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let year = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
+    if year != 4 || bytes.get(4) != Some(&b'-') {
+        return false;
+    }
+    let (date, time) = match text.find(['T', 't', ' ']) {
+        Some(at) => (&text[..at], text.get(at + 1..)),
+        None => (text, None),
+    };
+    let zoned = |time: &str| chrono::DateTime::parse_from_rfc3339(&format!("2000-01-01T{time}")).is_ok();
+    let bare = |time: &str| chrono::NaiveTime::parse_from_str(time, "%H:%M:%S%.f").is_ok();
+    let separator = text.as_bytes().get(date.len());
+    chrono::NaiveDate::parse_from_str(date, "%Y-%m-%d").is_ok()
+        && time.is_none_or(|time| if separator == Some(&b' ') { bare(time) } else { zoned(time) })
+}
+
+/// `12:30`, which YAML 1.1 reads as a number to the base of 60.
+fn is_base_60(text: &str) -> bool {
+    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let Some((whole, rest)) = unsigned.split_once(':') else { return false };
+    let (sixties, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    let sixty = |part: &str| match part.as_bytes() {
+        [ones] => ones.is_ascii_digit(),
+        [tens, ones] => (b'0'..=b'5').contains(tens) && ones.is_ascii_digit(),
+        _ => false,
+    };
+    whole.starts_with(|c: char| c.is_ascii_digit())
+        && digits(whole)
+        && sixties.split(':').all(sixty)
+        && digits(fraction)
+}
+
 fn fit(found: Scalar, wanted: &str, text: &str) -> Result<Scalar, Error> {
     match (&found, wanted) {
         (Scalar::Null, "null") | (Scalar::Bool(_), "bool") | (Scalar::Int(_) | Scalar::Uint(_), "int") => Ok(found),
@@ -114,7 +155,9 @@ fn float(text: &str) -> Option<Scalar> {
         None => digits(mantissa),
     };
     let scaled = exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)));
-    (whole && scaled).then(|| text.parse().ok().map(Scalar::Float)).flatten()
+    // Go takes a number that is too large for a text.
+    let number: f64 = text.parse().ok().filter(|_| whole && scaled)?;
+    number.is_finite().then_some(Scalar::Float(number))
 }
 
 impl Scalar {

@@ -124,10 +124,10 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String, Failure> {
     Ok(text + "\n")
 }
 
-/// A value as YAML. JSON is YAML: the block style follows with the emitter.
+/// A value as YAML, as Helm prints it.
 pub(crate) fn yaml(value: &impl Serialize) -> Result<String, Failure> {
     let value: Value = serde_json::to_value(value).map_err(|why| Failure::new("could not write YAML").because(&why))?;
-    json(&value)
+    Ok(goyaml::emit(&value))
 }
 
 #[cfg(test)]
