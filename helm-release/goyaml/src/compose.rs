@@ -26,7 +26,12 @@ pub(crate) fn document(text: &[u8]) -> Result<Value, Error> {
             | EventData::SequenceStart { .. }
             | EventData::SequenceEnd
             | EventData::MappingStart { .. }
-            | EventData::MappingEnd => return composer.node(event, 0)?.value(),
+            | EventData::MappingEnd => {
+                let node = composer.node(event, 0)?;
+                // The document has to end, too.
+                composer.next()?;
+                return node.value();
+            }
         }
     }
 }

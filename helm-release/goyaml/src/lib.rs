@@ -49,7 +49,7 @@ pub enum Error {
     #[error("yaml: invalid map key: {0}")]
     InvalidKey(String),
     /// A key that JSON has no form for.
-    #[error("Unsupported map key of type: {0}")]
+    #[error("unsupported map key of type: {0}")]
     UnsupportedKey(String),
     /// A tag that the value does not fit.
     #[error("yaml: cannot decode !!{found} `{text}` as a !!{wanted}")]
