@@ -446,7 +446,7 @@ fn expected(expect: &Expect) -> String {
 }
 
 fn seen(plan: &Plan) -> String {
-    let state = serde_json::to_value(&plan.state).unwrap()["state"].as_str().unwrap().to_owned();
+    let state = plan.state.word().to_owned();
     let verdict = serde_json::to_value(plan.verdict).unwrap().as_str().unwrap().to_owned();
     let flag = |flag: &Option<String>| flag.clone().unwrap_or_else(|| "-".into());
     [

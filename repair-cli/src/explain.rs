@@ -60,8 +60,8 @@ impl<'a> Explained<'a> {
             name: &plan.name,
             revision: plan.revision,
             status: last.and_then(Entry::status).map(Status::to_string),
-            state: state_word(&plan.state),
-            detail: detail(&plan.state),
+            state: plan.state.word(),
+            detail: plan.state.detail(),
             since: evidence.author.last_sign.or(last.and_then(|last| last.stored.touched.or(last.stored.created))),
             verdict: plan.verdict,
             target: plan.target,
@@ -232,37 +232,6 @@ fn section<T>(page: &mut Page, heading: &str, items: &[T], mut show: impl FnMut(
     if !items.is_empty() {
         page.heading(&format!("{heading} ({})", items.len()));
         items.iter().for_each(|item| show(page, item));
-    }
-}
-
-/// A state in one word, the same in tables and in JSON.
-pub(crate) fn state_word(state: &State) -> &'static str {
-    match state {
-        State::Absent => "absent",
-        State::Uninstalled => "uninstalled",
-        State::Healthy => "healthy",
-        State::NotStuck => "not-stuck",
-        State::Untidy => "untidy",
-        State::InProgress => "in-progress",
-        State::Interrupted => "interrupted",
-        State::InterruptedUninstall => "interrupted-uninstall",
-        State::Undecided(_) => "undecided",
-        State::Unreadable(_) => "unreadable",
-        State::Inconsistent(_) => "inconsistent",
-    }
-}
-
-fn detail(state: &State) -> Option<&str> {
-    match state {
-        State::Undecided(text) | State::Unreadable(text) | State::Inconsistent(text) => Some(text),
-        State::Absent
-        | State::Uninstalled
-        | State::Healthy
-        | State::NotStuck
-        | State::Untidy
-        | State::InProgress
-        | State::Interrupted
-        | State::InterruptedUninstall => None,
     }
 }
 

@@ -129,9 +129,9 @@ fn needed(driver: DriverKind, plan: &Plan, observation: &Observation) -> BTreeSe
         }
     }
     for deletion in &plan.deletes {
-        if let Some(item) = observation.scene.items.get(&deletion.object) {
+        if let Some(resource) = observation.scene.resource(&deletion.object) {
             let namespace = deletion.object.namespace.as_deref().unwrap_or_default();
-            need("delete", item.resource.group(), &item.resource.plural, namespace);
+            need("delete", resource.group(), &resource.plural, namespace);
         }
     }
     needed

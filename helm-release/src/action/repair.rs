@@ -238,10 +238,10 @@ impl<'a> Run<'a> {
     async fn apply_one(&self, id: &ObjectId, goal: Revision, baseline: &[Revision], stop: &Stop) -> Result<(), Error> {
         stop.check()?;
         let item = self.observation.scene.items.get(id).ok_or_else(|| Error::UnknownKind(id.to_string()))?;
-        // The mode is the target's own: a rollback to a client-side revision is a client-side one (Helm does the same).
-        let applied = goal.min(self.plan.target.unwrap_or(goal));
-        let method = self.observation.history.get(applied).and_then(Entry::sound).map(Release::apply_method);
-        let method = method.ok_or(Error::NoRecord(applied))?;
+        // The mode is that of the record to be deployed: a rollback record carries its target's, as Helm's does.
+        let records = &self.records;
+        let method = records.get(&goal).and_then(|(_, release)| release.as_ref()).map(Release::apply_method);
+        let method = method.ok_or(Error::NoRecord(goal))?;
         let patched = |source| Error::Patch { object: id.to_string(), source };
         let merge = item.merge(goal, baseline, method, self.options.force_conflicts).map_err(patched)?;
         let Some((body, merge)) = merge else { return Ok(()) };
@@ -257,7 +257,7 @@ impl<'a> Run<'a> {
         let mut gone = Vec::new();
         for (done, id) in order.iter().enumerate() {
             stop.check()?;
-            let (Some(uid), Some(resource)) = (uids.get(id), self.resource(id)) else { continue };
+            let (Some(uid), Some(resource)) = (uids.get(id), self.observation.scene.resource(id)) else { continue };
             let place = Place { id, resource };
             place.delete(&self.client.wire, uid, stop).await?;
             gone.push((place, *uid));
@@ -324,11 +324,6 @@ impl<'a> Run<'a> {
     async fn unready(&self, place: &Place<'_>, stop: &Stop) -> Result<Option<String>, Error> {
         let found = place.get(&self.client.wire, stop).await?;
         Ok(unready(place.id, found.as_ref()))
-    }
-
-    fn resource(&self, id: &ObjectId) -> Option<&cluster::Resource> {
-        let scene = &self.observation.scene;
-        scene.items.get(id).map(|item| &item.resource).or_else(|| scene.hooks.get(id))
     }
 
     /// Closes the record that this run opened, with a fresh short deadline of its own.

@@ -83,6 +83,11 @@ impl Scene {
         Ok(())
     }
 
+    /// How an object or hook is served.
+    pub(super) fn resource(&self, id: &ObjectId) -> Option<&Resource> {
+        self.items.get(id).map(|item| &item.resource).or_else(|| self.hooks.get(id))
+    }
+
     /// The objects of `revision`, in the order in which Helm installs them.
     pub(super) fn in_install_order(&self, revision: Revision) -> Vec<&ObjectId> {
         let mut objects: Vec<Object> =

@@ -1,6 +1,6 @@
 //! History to state: what the newest record says a release is.
 
-use serde::Serialize;
+use serde::ser::{Serialize, Serializer};
 
 use super::evidence::Evidence;
 use super::pending::{Liveness, liveness};
@@ -8,8 +8,7 @@ use super::policy::Policy;
 use crate::release::{Entry, History, Mismatch, Status};
 
 /// What a release is. Not the same as the word in its record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "state", content = "detail")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// No record.
     Absent,
@@ -33,6 +32,48 @@ pub enum State {
     Unreadable(String),
     /// The newest record says it belongs elsewhere.
     Inconsistent(String),
+}
+
+impl State {
+    /// The state in a word, as tables and JSON show it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Uninstalled => "uninstalled",
+            Self::Healthy => "healthy",
+            Self::NotStuck => "not-stuck",
+            Self::Untidy => "untidy",
+            Self::InProgress => "in-progress",
+            Self::Interrupted => "interrupted",
+            Self::InterruptedUninstall => "interrupted-uninstall",
+            Self::Undecided(_) => "undecided",
+            Self::Unreadable(_) => "unreadable",
+            Self::Inconsistent(_) => "inconsistent",
+        }
+    }
+
+    /// What makes it so, where the word alone does not tell.
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        match self {
+            Self::Undecided(why) | Self::Unreadable(why) | Self::Inconsistent(why) => Some(why),
+            Self::Absent
+            | Self::Uninstalled
+            | Self::Healthy
+            | Self::NotStuck
+            | Self::Untidy
+            | Self::InProgress
+            | Self::Interrupted
+            | Self::InterruptedUninstall => None,
+        }
+    }
+}
+
+impl Serialize for State {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
 }
 
 /// What the release is, by its newest record and by the evidence on whoever wrote it.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::cli::Target;
 use crate::error::{Exit, Failure};
-use crate::explain::{Explained, next, short, state_word};
+use crate::explain::{Explained, next, short};
 use crate::output::{Cell, Emphasis, Page, Table, View, Width};
 use crate::session::{Session, line};
 
@@ -305,7 +305,7 @@ pub(crate) fn overview(targets: &[Target], plans: &[Result<Planned, Failure>], s
 fn summary(plan: &Plan) -> [Cell; 6] {
     [
         Cell::maybe(plan.revision),
-        Cell::status(state_word(&plan.state)),
+        Cell::status(plan.state.word()),
         next(plan).into(),
         plan.changes.len().into(),
         plan.deletes.len().into(),

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::cli::Where;
 use crate::error::{Exit, Failure};
-use crate::explain::{next, state_word};
+use crate::explain::next;
 use crate::output::{Cell, Format, Table, View, Width, ago, print, show};
 use crate::session::{Session, line};
 
@@ -224,7 +224,7 @@ impl Item {
             name: plan.name.to_string(),
             revision: plan.revision.map(|revision| revision.get()),
             status: item.status,
-            state: state_word(&plan.state),
+            state: plan.state.word(),
             since: item.since,
             last_deployed: item.last_deployed.map(|revision| revision.get()),
             chart: item.chart.as_ref().map(chart),
