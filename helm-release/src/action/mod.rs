@@ -6,6 +6,7 @@ mod doctor;
 mod error;
 mod observe;
 mod preflight;
+mod probe;
 mod repair;
 mod report;
 mod scan;

@@ -1,18 +1,17 @@
 //! Gathers evidence: reads and dry runs, never a write.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::error::Error;
-use super::scene::{self, Item, Scene};
-use crate::cluster::{self, Cause, Kinds, Place, Resource, Stop, Wire, WriteMode, encode};
+use super::probe::Probe;
+use super::scene::{self, Scene};
+use crate::cluster::{self, Kinds, Place, Resource, Stop, Wire, encode};
 use crate::manifest::{Manifest, ObjectId};
-use crate::plan::{
-    Author, Deployer, Evidence, HookObject, HookPhase, Lease, Live, Marks, NamespacePhase, Owner, Policy, Seen,
-    Suspects, target,
-};
-use crate::readiness;
-use crate::release::{Entry, History, Hook, Release, Revision, Status};
+use crate::plan::{Author, Deployer, Evidence, HookObject, HookPhase, Lease, NamespacePhase, Policy, Suspects, target};
+use crate::release::{ApplyMethod, Entry, History, Hook, Release, Revision, Status};
 
 /// The manager that Helm itself is, where no live object tells better.
 const HELM: &str = "helm";
@@ -27,17 +26,6 @@ pub struct Observation {
     pub evidence: Evidence,
     pub(crate) scene: Scene,
     pub(crate) manager: String,
-}
-
-/// What a try of a revision's manifest on a live object showed.
-enum Tried {
-    Holds,
-    Differs,
-    /// It may not be tried, so that the text was compared.
-    Compared {
-        holds: bool,
-        why: String,
-    },
 }
 
 impl Observation {
@@ -71,133 +59,13 @@ impl Observation {
             self.scene.hooks.insert(hook.id.clone(), resource);
             self.evidence.hooks.push(hook);
         }
-        self.try_manifests(wire, &revisions, &last, stop).await?;
+        let probe = Probe { wire, observation: self, last: &last, revisions: &revisions, stop };
+        let (objects, weaker) = probe.all().await?;
+        self.evidence.objects = objects;
+        self.evidence.weaker = weaker;
         self.evidence.author =
             Author { lease: Lease::Free, last_sign: self.last_sign(&last), manager: Some(self.manager.clone()) };
         Ok(())
-    }
-
-    async fn try_manifests(
-        &mut self,
-        wire: &Wire,
-        revisions: &[Revision],
-        last: &Entry,
-        stop: &Stop,
-    ) -> Result<(), Error> {
-        let looks = self.scene.items.iter().map(|(id, item)| self.seen(wire, id, item, revisions, last, stop));
-        let mut all = cluster::all(looks.collect()).await?;
-        all.sort_by(|(a, _), (b, _)| a.id.cmp(&b.id));
-        for (seen, weaker) in all {
-            self.evidence.objects.push(seen);
-            self.evidence.weaker.extend(weaker);
-        }
-        self.evidence.weaker.dedup();
-        Ok(())
-    }
-
-    async fn seen(
-        &self,
-        wire: &Wire,
-        id: &ObjectId,
-        item: &Item,
-        revisions: &[Revision],
-        last: &Entry,
-        stop: &Stop,
-    ) -> Result<(Seen, Vec<String>), Error> {
-        let mut keep = item.bodies.values().any(crate::manifest::Object::is_kept);
-        let mut weaker = Vec::new();
-        let live = match &item.live {
-            None => None,
-            Some(value) => {
-                keep |= crate::manifest::is_kept(value);
-                let mut live = self.live(value, last);
-                // What is being deleted, or is another's, holds nothing, whatever it says.
-                if live.is_ours() {
-                    let found = self.holds(wire, id, item, revisions, stop).await?;
-                    live.holds = found.0;
-                    weaker = found.1;
-                }
-                Some(live)
-            }
-        };
-        Ok((Seen { id: id.clone(), listed: item.listed(), keep, live }, weaker))
-    }
-
-    fn live(&self, value: &Value, last: &Entry) -> Live {
-        let meta = |key: &str| value["metadata"][key].as_str();
-        let note = |key: &str| value["metadata"]["annotations"][key].as_str();
-        let marks = Marks {
-            release_name: note("meta.helm.sh/release-name"),
-            release_namespace: note("meta.helm.sh/release-namespace"),
-        };
-        let created = meta("creationTimestamp").and_then(|text| text.parse::<DateTime<Utc>>().ok());
-        let first = managed(value).min_by_key(|entry| entry.time).map(|entry| entry.manager);
-        Live {
-            uid: meta("uid").unwrap_or_default().into(),
-            owner: Owner::read(marks, &self.history.name, &self.history.namespace),
-            terminating: meta("deletionTimestamp").is_some(),
-            readiness: readiness::readiness(value, self.evidence.now),
-            lives: readiness::has_lived(value),
-            born: created.is_some() && created >= last.stored.created && first.as_deref() == Some(&self.manager),
-            holds: Default::default(),
-        }
-    }
-
-    /// Which of the listed revisions the live object holds. Revisions that say the same share one try.
-    async fn holds(
-        &self,
-        wire: &Wire,
-        id: &ObjectId,
-        item: &Item,
-        revisions: &[Revision],
-        stop: &Stop,
-    ) -> Result<(std::collections::BTreeSet<Revision>, Vec<String>), Error> {
-        let mut holds = std::collections::BTreeSet::new();
-        let mut weaker = Vec::new();
-        let mut tried: Vec<(&Value, bool)> = Vec::new();
-        for (revision, body) in item.bodies.iter().rev() {
-            let known = tried.iter().find(|(value, _)| *value == &body.value).map(|(_, held)| *held);
-            let held = match known {
-                Some(held) => held,
-                None => match self.try_one(wire, id, item, *revision, revisions, stop).await? {
-                    Tried::Holds => true,
-                    Tried::Differs => false,
-                    Tried::Compared { holds, why } => {
-                        weaker.push(why);
-                        holds
-                    }
-                },
-            };
-            tried.push((&body.value, held));
-            if held {
-                holds.insert(*revision);
-            }
-        }
-        Ok((holds, weaker))
-    }
-
-    /// Tries the very operation that a repair would run, as a dry run, and compares.
-    async fn try_one(
-        &self,
-        wire: &Wire,
-        id: &ObjectId,
-        item: &Item,
-        revision: Revision,
-        revisions: &[Revision],
-        stop: &Stop,
-    ) -> Result<Tried, Error> {
-        let method = self.history.get(revision).and_then(Entry::sound).map(Release::apply_method);
-        let Some((method, live)) = method.zip(item.live.as_ref()) else { return Ok(Tried::Differs) };
-        let patched = |source| Error::Patch { object: id.to_string(), source };
-        let Some((body, merge)) = item.merge(revision, revisions, method, true).map_err(patched)? else {
-            return Ok(Tried::Holds);
-        };
-        let place = Place { id, resource: &item.resource };
-        match place.write(wire, &body, &merge, &self.manager, WriteMode::DryRun, stop).await {
-            Ok(after) if scene::is_unchanged(live, &after) => Ok(Tried::Holds),
-            Ok(_) => Ok(Tried::Differs),
-            Err(error) => untried(error, || scene::contains(live, &body)),
-        }
     }
 
     /// The newest sign of whoever wrote the last record, in server time.
@@ -207,22 +75,6 @@ impl Observation {
             managed(live).filter(|entry| entry.manager == self.manager).filter_map(|entry| entry.time)
         });
         writes.chain(last.stored.created).chain(last.stored.touched).max()
-    }
-}
-
-/// A refusal of the content is an answer; a missing right or a webhook without dry run leaves the text to compare.
-fn untried(error: cluster::Error, text_holds: impl Fn() -> bool) -> Result<Tried, Error> {
-    match &error.cause {
-        Cause::Forbidden { verb, resource, .. } => {
-            let why = format!("no right to {verb} {resource}: the text was compared instead of a dry run");
-            Ok(Tried::Compared { holds: text_holds(), why })
-        }
-        Cause::Refused { message, .. } if message.contains("does not support dry run") => {
-            let why = "a webhook does not support dry run: the text was compared".into();
-            Ok(Tried::Compared { holds: text_holds(), why })
-        }
-        Cause::Refused { code: 400..=499, .. } => Ok(Tried::Differs),
-        Cause::Refused { .. } | Cause::Unreachable(_) | Cause::Malformed(_) | Cause::Stopped(_) => Err(error.into()),
     }
 }
 
@@ -249,14 +101,14 @@ fn in_question(history: &History, last: Revision, policy: &Policy) -> Vec<Revisi
     history.entries().iter().filter(between).map(|entry| entry.revision).collect()
 }
 
-struct ManagedFields {
-    manager: String,
+pub(super) struct ManagedFields {
+    pub(super) manager: String,
     operation: String,
-    time: Option<DateTime<Utc>>,
+    pub(super) time: Option<DateTime<Utc>>,
 }
 
 /// Who wrote an object, subresources aside.
-fn managed(object: &Value) -> impl Iterator<Item = ManagedFields> {
+pub(super) fn managed(object: &Value) -> impl Iterator<Item = ManagedFields> {
     let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
     entries.filter(|entry| entry["subresource"].as_str().is_none_or(str::is_empty)).map(|entry| {
         let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
@@ -265,12 +117,12 @@ fn managed(object: &Value) -> impl Iterator<Item = ManagedFields> {
 }
 
 /// The manager that most live objects show for the way they were applied.
-fn manager(scene: &Scene, method: crate::release::ApplyMethod) -> String {
+fn manager(scene: &Scene, method: ApplyMethod) -> String {
     let operation = match method {
-        crate::release::ApplyMethod::ServerSide => "Apply",
-        crate::release::ApplyMethod::ClientSide => "Update",
+        ApplyMethod::ServerSide => "Apply",
+        ApplyMethod::ClientSide => "Update",
     };
-    let mut votes = std::collections::BTreeMap::<String, usize>::new();
+    let mut votes = BTreeMap::<String, usize>::new();
     for live in scene.items.values().filter_map(|item| item.live.as_ref()) {
         let mut entries: Vec<_> = managed(live)
             .filter(|entry| entry.operation == operation && !CONTROLLERS.contains(&entry.manager.as_str()))

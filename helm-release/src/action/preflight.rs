@@ -175,7 +175,7 @@ async fn try_change(
 /// Where a dry run tells nothing: a webhook without support for it, or a namespace or kind that this very plan creates.
 fn admits_anything(cause: &Cause) -> bool {
     match cause {
-        Cause::Refused { code, message, .. } => *code == 404 || message.contains("does not support dry run"),
+        Cause::Refused { code, .. } => *code == 404 || cause.is_without_dry_run(),
         Cause::Forbidden { .. } | Cause::Unreachable(_) | Cause::Malformed(_) | Cause::Stopped(_) => false,
     }
 }

@@ -53,12 +53,40 @@ pub enum Cause {
     Stopped(#[from] Stopped),
 }
 
+impl Cause {
+    /// Whether a webhook was asked for a dry run that it does not support. The API has no reason for it but its text.
+    #[must_use]
+    pub fn is_without_dry_run(&self) -> bool {
+        matches!(self, Self::Refused { code: 400, message, .. } if message.contains("does not support dry run"))
+    }
+}
+
 /// The parts of a `metav1.Status` that are used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Status {
     pub(super) message: String,
     pub(super) reason: String,
+    details: Details,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Details {
+    causes: Vec<StatusCause>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StatusCause {
+    reason: String,
+}
+
+impl Status {
+    /// Whether a create was forbidden because its namespace is going: no permission would help.
+    pub(super) fn is_terminating(&self) -> bool {
+        self.details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+    }
 }
 
 impl Error {

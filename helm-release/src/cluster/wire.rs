@@ -204,11 +204,13 @@ fn cause_of(error: kube::Error) -> Cause {
 }
 
 fn refused(call: &Call, status: StatusCode, body: &[u8]) -> Error {
-    let Status { message, reason } = serde_json::from_slice(body).unwrap_or_default();
+    let status_body: Status = serde_json::from_slice(body).unwrap_or_default();
+    let going = status_body.is_terminating();
+    let Status { message, reason, .. } = status_body;
     let plain = || String::from_utf8_lossy(body.get(..300).unwrap_or(body)).trim().to_owned();
     let message = if message.is_empty() { plain() } else { message };
     let message = if message.is_empty() { status.to_string() } else { message };
-    let cause = if status == StatusCode::FORBIDDEN && !message.contains("being terminated") {
+    let cause = if status == StatusCode::FORBIDDEN && !going {
         let (verb, resource, namespace) = permission(call);
         Cause::Forbidden { verb, resource, namespace, message }
     } else {
