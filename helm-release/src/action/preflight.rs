@@ -7,7 +7,7 @@ use super::error::Error;
 use super::observe::Observation;
 use crate::cluster::{self, Access, Cause, Permission, Place, Stop, Wire, WriteMode};
 use crate::plan::{Change, Plan, Refusal, Step, Verdict};
-use crate::release::{ApplyMethod, Entry, Release, Revision, RollbackHeader};
+use crate::release::{ApplyMethod, Entry, Revision, RollbackHeader};
 use crate::storage::{self, DriverKind};
 
 /// Turns a plan that would fail into a refusal that says why.
@@ -63,6 +63,7 @@ fn size(plan: &Plan, observation: &Observation) -> Option<Refusal> {
         first_deployed: release.info().first_deployed,
         now: observation.evidence.now,
         description: format!("Rollback to {target}"),
+        apply_method: ApplyMethod::ClientSide,
     };
     let record = release.to_rollback(&header).ok()?;
     let error = storage::encode(&observation.history.key(revision).to_string(), &record).err()?;
@@ -141,8 +142,7 @@ fn needed(driver: DriverKind, plan: &Plan, observation: &Observation) -> BTreeSe
 async fn admission(wire: &Wire, planned: &Planned, force: bool, stop: &Stop) -> Result<Vec<Refusal>, Error> {
     let Some((goal, baseline)) = planned.plan.applies() else { return Ok(Vec::new()) };
     let Planned { plan, observation, .. } = planned;
-    let method = observation.history.get(goal).and_then(Entry::sound).map(Release::apply_method);
-    let Some(method) = method else { return Ok(Vec::new()) };
+    let method = observation.history.apply_method(baseline);
     let tries =
         plan.changes.iter().map(|change| try_change(wire, observation, change, (goal, baseline), method, force, stop));
     let answers = cluster::all(tries.collect()).await?;

@@ -12,7 +12,7 @@ use crate::cluster::{self, Cause, Place, Stop, Wire, WriteMode};
 use crate::manifest::{Object, ObjectId, is_kept};
 use crate::plan::{Live, Marks, Owner, Seen};
 use crate::readiness;
-use crate::release::{Entry, Release, Revision};
+use crate::release::{Entry, Revision};
 
 /// Looks at objects with dry runs, never with a write.
 pub(super) struct Probe<'a> {
@@ -108,10 +108,8 @@ impl Probe<'_> {
 
     /// Tries the very operation that a repair would run, as a dry run, and compares.
     async fn attempt(&self, id: &ObjectId, item: &Item, revision: Revision) -> Result<Tried, Error> {
-        let release = self.observation.history.get(revision).and_then(Entry::sound);
-        let Some((method, live)) = release.map(Release::apply_method).zip(item.live.as_ref()) else {
-            return Ok(Tried::Differs);
-        };
+        let Some(live) = item.live.as_ref() else { return Ok(Tried::Differs) };
+        let method = self.observation.history.apply_method(self.revisions);
         let patched = |source| Error::Patch { object: id.to_string(), source };
         let Some((body, merge)) = item.merge(revision, self.revisions, method, true).map_err(patched)? else {
             return Ok(Tried::Holds);

@@ -165,6 +165,7 @@ impl<'a> Run<'a> {
             first_deployed: current.unwrap_or(release).info().first_deployed,
             now: Utc::now(),
             description: format!("Rollback to {target}"),
+            apply_method: history.apply_method(self.plan.applies().map_or(&[], |(_, baseline)| baseline)),
         };
         let record = release.to_rollback(&header).map_err(|source| Error::Payload { revision, source })?;
         let (key, labels) = (history.key(revision), &seen.stored.labels);
@@ -238,10 +239,7 @@ impl<'a> Run<'a> {
     async fn apply_one(&self, id: &ObjectId, goal: Revision, baseline: &[Revision], stop: &Stop) -> Result<(), Error> {
         stop.check()?;
         let item = self.observation.scene.items.get(id).ok_or_else(|| Error::UnknownKind(id.to_string()))?;
-        // The mode is that of the record to be deployed: a rollback record carries its target's, as Helm's does.
-        let records = &self.records;
-        let method = records.get(&goal).and_then(|(_, release)| release.as_ref()).map(Release::apply_method);
-        let method = method.ok_or(Error::NoRecord(goal))?;
+        let method = self.observation.history.apply_method(baseline);
         let patched = |source| Error::Patch { object: id.to_string(), source };
         let merge = item.merge(goal, baseline, method, self.options.force_conflicts).map_err(patched)?;
         let Some((body, merge)) = merge else { return Ok(()) };

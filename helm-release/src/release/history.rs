@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use super::{Namespace, RecordKey, Release, ReleaseName, Revision, Status};
+use super::{ApplyMethod, Namespace, RecordKey, Release, ReleaseName, Revision, Status};
 
 /// The stored object around a record: where it is, and the server's own marks on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -183,6 +183,20 @@ impl History {
     pub fn get(&self, revision: Revision) -> Option<&Entry> {
         let at = self.entries.binary_search_by_key(&revision, |entry| entry.revision).ok()?;
         self.entries.get(at)
+    }
+
+    /// How to apply over the objects that `revisions` left: server-side only if all of them were.
+    ///
+    /// What a client-side merge set belongs to an `Update` entry of managedFields, and no apply takes it away again
+    /// (observed); so one revision of that kind makes the next a merge, and its record has to say so.
+    #[must_use]
+    pub fn apply_method(&self, revisions: &[Revision]) -> ApplyMethod {
+        let mut methods = revisions.iter().filter_map(|at| self.get(*at)?.sound()).map(Release::apply_method);
+        if methods.all(|method| method == ApplyMethod::ServerSide) {
+            ApplyMethod::ServerSide
+        } else {
+            ApplyMethod::ClientSide
+        }
     }
 
     /// The key of `revision` of this release.

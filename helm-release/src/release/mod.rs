@@ -94,6 +94,19 @@ pub struct RollbackHeader {
     pub now: DateTime<Utc>,
     /// What it says of itself.
     pub description: String,
+    /// How its objects are applied, where that is not how its target's were.
+    pub apply_method: ApplyMethod,
+}
+
+impl ApplyMethod {
+    /// Its word in a record.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ClientSide => "csa",
+            Self::ServerSide => "ssa",
+        }
+    }
 }
 
 impl Release {
@@ -252,6 +265,9 @@ impl Release {
         let mut members = self.members.clone();
         members.set("info", info.to_raw()?);
         members.set("version", to_raw_value(&header.revision.get())?);
+        if self.apply_method() != header.apply_method {
+            members.set("apply_method", to_raw_value(header.apply_method.as_str())?);
+        }
         Self::parse(&serde_json::to_string(&members)?)
     }
 
@@ -364,6 +380,7 @@ mod tests {
             first_deployed: target.info().first_deployed,
             now: DateTime::UNIX_EPOCH,
             description: "Rollback to 3".into(),
+            apply_method: ApplyMethod::ClientSide,
         };
         let record = target.to_rollback(&header).unwrap();
         assert_eq!(record.status(), &Status::PendingRollback);
