@@ -281,9 +281,16 @@ pub fn entry(record: Record) -> Option<Entry> {
     Entry::place(record.stored, content)
 }
 
+/// Denser compression saves some percent, never this much.
+const WORTH_A_TRY: usize = codec::MAX_STORED / 4 * 5;
+
 /// The text to store, if it fits.
 pub(crate) fn encode(key: &str, release: &Release) -> Result<String, Error> {
-    let body = codec::encode(release).map_err(|source| Error::Codec { key: key.into(), source })?;
+    let failed = |source| Error::Codec { key: key.into(), source };
+    let mut body = codec::encode(release).map_err(failed)?;
+    if body.len() > codec::MAX_STORED && body.len() < WORTH_A_TRY {
+        body = codec::encode_densely(release).map_err(failed)?;
+    }
     if body.len() > codec::MAX_STORED {
         return Err(Error::TooLarge { key: key.into(), bytes: body.len() });
     }
@@ -349,4 +356,35 @@ impl fmt::Display for DriverKind {
 /// It is not canonical.
 pub fn key_of(record: &Record) -> Result<RecordKey, Invalid> {
     record.stored.key.parse()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A release whose manifest holds so many words of a small language.
+    fn wordy(words: usize) -> Release {
+        let mut seed = 1_u64;
+        let mut word = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            format!("{:x} ", (seed >> 33) % 50_000)
+        };
+        let manifest: String = (0..words).map(|_| word()).collect();
+        Release::parse(&serde_json::json!({"name": "r", "version": 1, "manifest": manifest}).to_string()).unwrap()
+    }
+
+    #[test]
+    fn a_record_at_the_limit_is_compressed_densely_and_one_far_over_it_is_refused_with_its_size() {
+        let stored = |words| codec::encode(&wordy(words)).unwrap().len();
+        let mut words = 100_000;
+        while stored(words) <= codec::MAX_STORED {
+            words += words / 50;
+        }
+        let full = wordy(words);
+        let body = encode("k", &full).unwrap();
+        assert!(body.len() <= codec::MAX_STORED);
+        assert_eq!(codec::decode(body.as_bytes()).unwrap().manifest(), full.manifest());
+        let over = wordy(words / 2 * 3);
+        assert!(matches!(encode("k", &over), Err(Error::TooLarge { bytes, .. }) if bytes > codec::MAX_STORED));
+    }
 }
