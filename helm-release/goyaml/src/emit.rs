@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::number::shortest_g;
 use crate::order::by_nature;
 use crate::resolve::reads_as_text;
 use crate::style::{Analysis, Style, is_break, is_printable};
@@ -145,11 +146,13 @@ impl Writer {
 
     fn double(&mut self, text: &str, indent: usize, folds: bool) {
         self.indicator("\"", true, false);
+        // Behind a byte order mark Go takes every character for one.
+        let marked = text.starts_with('\u{feff}');
         let mut spaces = false;
         let mut rest = text.chars().peekable();
         let mut first = true;
         while let Some(c) = rest.next() {
-            if !is_printable(c) || is_break(c) || c == '"' || c == '\\' {
+            if marked || !is_printable(c) || is_break(c) || c == '"' || c == '\\' {
                 escape(c).chars().for_each(|c| self.put(c));
                 spaces = false;
             } else if c == ' ' && folds && !spaces && self.column > WIDTH && !first && rest.peek().is_some() {
@@ -287,19 +290,7 @@ fn number_text(number: &serde_json::Number) -> String {
     match (number.as_i64(), number.as_u64(), number.as_f64()) {
         (Some(n), _, _) => n.to_string(),
         (_, Some(n), _) => n.to_string(),
-        (_, _, Some(n)) => go_float(n),
+        (_, _, Some(n)) => shortest_g(n),
         (None, None, None) => number.to_string(),
     }
-}
-
-/// Go's `FormatFloat(n, 'g', -1, 64)`: the shortest digits, with an exponent below -4 and from 6 on.
-fn go_float(n: f64) -> String {
-    let text = format!("{n:e}");
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..6).contains(&exponent) {
-        return n.to_string();
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{mantissa}e{sign}{:02}", exponent.abs())
 }

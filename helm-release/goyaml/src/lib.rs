@@ -1,76 +1,66 @@
 //! YAML as Go programs of the Kubernetes world read and write it: `sigs.k8s.io/yaml`, which is go-yaml v2 with JSON's types.
 //!
-//! YAML 1.1 words (`yes`, `off`, `0o17`) mean what they mean there, keys become strings, and what JSON cannot say is
-//! an error. Only the first document of a text is read.
+//! Those programs agree on one Go library, and its answers are neither those of YAML 1.1 nor of YAML 1.2: `y`, `on` and
+//! `No` are booleans, `010` is eight, `1_000` a thousand, `2001-01-01` a string, a key that occurs twice counts the second
+//! time, and `<<` overrides what was written before it. This crate gives the same answers, errors included.
 //!
 //! ```
-//! let value = goyaml::parse(b"on: yes\nport: 0o17\nlist: [1.0, ~]\n")?;
+//! let value = goyaml::parse("on: yes\nport: 0o17\nlist: [1.0, ~]\n")?;
 //! assert_eq!(value, serde_json::json!({"true": true, "port": 15, "list": [1, null]}));
+//! assert_eq!(goyaml::emit(&value), "list:\n- 1\n- null\nport: 15\n\"true\": true\n");
 //! # Ok::<(), goyaml::Error>(())
 //! ```
+//!
+//! # How it works
+//!
+//! Reading: bytes → characters (`reader`) → tokens (`scanner`, `scalar`, `property`) → events (`parser`) → nodes
+//! (`compose`) → Go's data (`decode`, `resolve`) → JSON (`json`). The rules up to events are libyaml's, from which Go's
+//! package descends, with Go's amendments. Writing is `emit`.
+//!
+//! # Guarantees
+//!
+//! Any bytes get an answer, in bounded stack and without a panic; aliases are counted as Go counts them.
+//!
+//! # Differences
+//!
+//! * Nesting ends at [`MAX_DEPTH`] levels, Go's at 10 000.
+//! * Keys that differ in type only (`1` and `"1"`) meet in one JSON key. Go picks one of the values at random, we the string's.
 
 mod compose;
+mod decode;
 mod emit;
+mod error;
+mod json;
+mod number;
 mod order;
+mod parser;
+mod property;
+mod reader;
 mod resolve;
+mod scalar;
+mod scanner;
 mod style;
+mod timestamp;
+mod token;
+mod value;
 
 use serde_json::Value;
-use thiserror::Error as ThisError;
 
-/// Why a text is not YAML, in Go's words where Go has some.
-#[derive(Debug, Clone, PartialEq, Eq, ThisError)]
-#[non_exhaustive]
-pub enum Error {
-    /// Not YAML.
-    #[error("yaml: {}{problem}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
-    Syntax {
-        /// Which line, from 1, where Go tells.
-        line: Option<u64>,
-        /// What is wrong.
-        problem: String,
-    },
-    /// An alias to nothing.
-    #[error("yaml: unknown anchor '{0}' referenced")]
-    UnknownAnchor(String),
-    /// An alias inside the very value that it names.
-    #[error("yaml: anchor '{0}' value contains itself")]
-    SelfReference(String),
-    /// Aliases that multiply without measure.
-    #[error("yaml: document contains excessive aliasing")]
-    ExcessiveAliasing,
-    /// Nested deeper than [`MAX_DEPTH`].
-    #[error("yaml: nested deeper than {MAX_DEPTH} levels")]
-    TooDeep,
-    /// `<<` with neither a map nor a list of maps.
-    #[error("yaml: map merge requires map or sequence of maps as the value")]
-    Merge,
-    /// A map or a list as a key.
-    #[error("yaml: invalid map key: {0}")]
-    InvalidKey(String),
-    /// A key that JSON has no form for.
-    #[error("unsupported map key of type: {0}")]
-    UnsupportedKey(String),
-    /// A tag that the value does not fit.
-    #[error("yaml: cannot decode !!{found} `{text}` as a !!{wanted}")]
-    Tag {
-        /// What the text is.
-        found: &'static str,
-        /// The text.
-        text: String,
-        /// What the tag says.
-        wanted: String,
-    },
-    /// A `!!binary` value that is no base64.
-    #[error("yaml: !!binary value contains invalid base64 data")]
-    Binary,
-    /// A number that JSON has no form for.
-    #[error("json: unsupported value: {0}")]
-    UnsupportedNumber(&'static str),
-}
+pub use error::Error;
 
-/// The deepest nesting that is read. Go allows more, and its stack grows; ours does not.
+/// How deep collections may nest, aliases expanded.
 pub const MAX_DEPTH: usize = 256;
+
+/// The first document of `text` as JSON, what `YAMLToJSON` makes of it. A text without a document is null.
+///
+/// # Errors
+/// An [`Error`] that prints what Go prints.
+pub fn parse(text: impl AsRef<[u8]>) -> Result<Value, Error> {
+    match compose::compose(text.as_ref())? {
+        Some(document) => json::to_json(decode::decode(&document)?),
+        None => Ok(Value::Null),
+    }
+}
 
 /// Writes a value as `sigs.k8s.io/yaml` does: block style, sorted keys, a final line break.
 ///
@@ -78,12 +68,4 @@ pub const MAX_DEPTH: usize = 256;
 #[must_use]
 pub fn emit(value: &Value) -> String {
     emit::document(value)
-}
-
-/// Reads the first document of `text`; an empty text is null.
-///
-/// # Errors
-/// [`Error`], in the words of Go.
-pub fn parse(text: &[u8]) -> Result<Value, Error> {
-    compose::document(text)
 }

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,9 +11,11 @@ import (
 )
 
 type golden struct {
-	In  json.RawMessage `json:"in"`
-	Out string          `json:"out"`
-	Err string          `json:"err"`
+	In json.RawMessage `json:"in,omitempty"`
+	// Hex is a text that is no UTF-8, in place of In.
+	Hex string `json:"hex,omitempty"`
+	Out string `json:"out"`
+	Err string `json:"err"`
 }
 
 func main() {
@@ -26,7 +29,7 @@ func main() {
 	must(json.Unmarshal(text, &cases))
 	fmt.Println("[")
 	for i, c := range cases {
-		out, err := answer(os.Args[1], c.In)
+		out, err := answer(os.Args[1], c)
 		c.Out, c.Err = string(out), ""
 		if err != nil {
 			c.Out, c.Err = "", err.Error()
@@ -42,12 +45,17 @@ func main() {
 	fmt.Println("]")
 }
 
-func answer(how string, in json.RawMessage) ([]byte, error) {
+func answer(how string, c golden) ([]byte, error) {
 	if how == "emit" {
-		return yaml.JSONToYAML(in)
+		return yaml.JSONToYAML(c.In)
+	}
+	if c.In == nil {
+		bytes, err := hex.DecodeString(c.Hex)
+		must(err)
+		return yaml.YAMLToJSON(bytes)
 	}
 	var text string
-	must(json.Unmarshal(in, &text))
+	must(json.Unmarshal(c.In, &text))
 	return yaml.YAMLToJSON([]byte(text))
 }
 
