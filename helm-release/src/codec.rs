@@ -11,7 +11,7 @@ use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 use thiserror::Error as ThisError;
 
-use crate::release::Release;
+use crate::release::{Release, go};
 
 /// The most that one record may unpack to by default: 1 MiB of gzip holds far less in practice, a bomb far more.
 pub const DEFAULT_CAP: usize = 256 << 20;
@@ -89,13 +89,7 @@ pub fn encode_densely(release: &Release) -> Result<String, Error> {
 
 /// Undoes base64 and gzip; a payload without the gzip magic is plain JSON from before Helm compressed.
 fn unpack(text: &[u8], cap: usize) -> Result<Vec<u8>, Error> {
-    let packed = if text.iter().any(|b| matches!(b, b'\r' | b'\n')) {
-        let joined: Vec<u8> = text.iter().copied().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
-        STANDARD.decode(joined)
-    } else {
-        STANDARD.decode(text)
-    };
-    let packed = packed.map_err(Error::Base64)?;
+    let packed = go::base64(text).map_err(Error::Base64)?;
     if packed.starts_with(&GZIP_MAGIC) { gunzip(&packed, cap) } else { Ok(packed) }
 }
 

@@ -1,0 +1,176 @@
+//! Records changed in every place, and read by real Helm and by us: what one of the Helms hides is unsound here, what
+//! both list says the same here.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use helm_release::codec;
+use helm_release::release::{Content, Entry, Stored};
+use serde_json::{Value, json};
+use testcluster::{Cluster, Helm, Namespace, run};
+
+/// What a member is replaced by.
+const OTHERS: [&str; 11] = ["null", "\"x\"", "\"\"", "1", "-1", "1.0", "true", "[]", "[null]", "[\"x\"]", "{}"];
+
+/// What a hand can do to the members of an object, in Go's eyes.
+const SPELLINGS: [(&str, &str); 10] = [
+    (r#""status":"deployed""#, r#""Status":"failed""#),
+    (r#""status":"deployed""#, r#""STATUS":"failed","status":null"#),
+    (r#""status":"deployed""#, r#""status":"failed","status":"superseded""#),
+    (r#""status":"deployed""#, "\"\u{17f}tatus\":\"failed\""),
+    (r#""status":"deployed""#, r#""status":5,"status":"failed""#),
+    (r#""version":7"#, r#""Version":9"#),
+    (r#""version":7"#, r#""version":9,"Version":null"#),
+    (r#""version":7"#, r#""version":"9","Version":9"#),
+    (r#""appVersion":"2.0""#, r#""AppVersion":"3.0""#),
+    (r#""last_run":{"#, r#""Last_Run":"x","last_run":{"#),
+];
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_record_changed_in_any_place_is_sound_exactly_where_both_helms_list_it() {
+    let ns = Cluster::shared().unwrap().namespace("changed").await.unwrap();
+    let changed = changed();
+    assert!(changed.len() > 1000, "{}", changed.len());
+    for (name, (_, json)) in &changed {
+        put(&ns, name, json).await;
+    }
+    let (three, four) = (listed(&ns, Helm::V3).await, listed(&ns, Helm::V4).await);
+    let mut wrong = Vec::new();
+    for (name, (how, json)) in &changed {
+        let helms = three.get(name).zip(four.get(name));
+        let ours = seen(name, json);
+        let same = match (helms, &ours) {
+            (None, None) => true,
+            // Two spellings of one member: the Helms themselves need not agree.
+            (Some((three, four)), Some(ours)) => three != four || ours == three,
+            _ => false,
+        };
+        if !same {
+            wrong.push(format!("{how}: Helm 3 {:?}, Helm 4 {:?}, ours {ours:?}", three.get(name), four.get(name)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), changed.len(), wrong.join("\n"));
+}
+
+type Seen = [String; 4];
+
+/// By name of the release: what was done to it, and its JSON.
+fn changed() -> BTreeMap<String, (String, String)> {
+    let base = whole().to_string();
+    let mut changes = Vec::new();
+    for pointer in pointers(&whole(), String::new()) {
+        for other in OTHERS {
+            let mut release = whole();
+            *release.pointer_mut(&pointer).unwrap() = serde_json::from_str(other).unwrap();
+            changes.push((format!("{pointer} is {other}"), release.to_string()));
+        }
+    }
+    for (old, new) in SPELLINGS {
+        assert!(base.contains(old), "{old}");
+        changes.push((format!("{old} is {new}"), base.replacen(old, new, 1)));
+    }
+    // Helm panics on a record without `info` and lists nothing any more; `name` is what a list is keyed by; and a list
+    // leaves out a status that Helm does not know.
+    let left_out = ["/info is null", "/name is", "/info/status is null", "/info/status is \"", "/info is {}"];
+    changes.retain(|(how, _)| !left_out.iter().any(|start| how.starts_with(start)));
+    let named = changes.into_iter().enumerate().map(|(n, (how, json))| {
+        let name = format!("r{n}");
+        (name.clone(), (how, json.replacen(r#""name":"the release""#, &format!("\"name\":\"{name}\""), 1)))
+    });
+    named.collect()
+}
+
+/// A release with every member that either Helm knows.
+fn whole() -> Value {
+    let time = "2026-01-02T03:04:05.678901234+01:00";
+    let dependency = json!({
+        "name": "d", "version": "1", "repository": "r", "condition": "c", "tags": ["t"], "enabled": true,
+        "import-values": ["v"], "alias": "a",
+    });
+    let metadata = json!({
+        "name": "c", "home": "h", "sources": ["s"], "version": "1.0.0", "description": "d", "keywords": ["k"],
+        "maintainers": [{"name": "n", "email": "e", "url": "u"}], "icon": "i", "apiVersion": "v2", "condition": "c",
+        "tags": "t", "appVersion": "2.0", "deprecated": false, "annotations": {"a": "b"}, "kubeVersion": "k",
+        "dependencies": [dependency], "type": "application",
+    });
+    let file = json!({"name": "f", "data": "eA==", "modtime": time});
+    let chart = json!({
+        "metadata": metadata, "lock": {"generated": time, "digest": "d", "dependencies": [dependency]},
+        "templates": [file], "values": {"v": 1}, "schema": "e30=", "schemamodtime": time, "files": [file], "modtime": time,
+    });
+    let hook = json!({
+        "name": "n", "kind": "k", "path": "p", "manifest": "m", "events": ["pre-install"],
+        "last_run": {"started_at": time, "completed_at": time, "phase": "Succeeded"}, "weight": 1,
+        "delete_policies": ["hook-failed"], "output_log_policies": ["hook-failed"],
+    });
+    let info = json!({
+        "first_deployed": time, "last_deployed": time, "deleted": "", "description": "d", "status": "deployed",
+        "rollback_revision": 1, "notes": "n", "resources": {"v1/Pod": []}, "unknown": 1,
+    });
+    json!({
+        "name": "the release", "info": info, "chart": chart, "config": {"c": 1}, "manifest": "m", "hooks": [hook],
+        "version": 7, "namespace": "n", "apply_method": "ssa", "unknown": 1,
+    })
+}
+
+fn pointers(value: &Value, at: String) -> Vec<String> {
+    let key = |key: &String| format!("{at}/{}", key.replace('/', "~1"));
+    let map = value.as_object().into_iter().flatten().map(|(name, value)| (key(name), value));
+    let list = value.as_array().into_iter().flatten().enumerate().map(|(n, value)| (format!("{at}/{n}"), value));
+    map.chain(list).flat_map(|(at, value)| [vec![at.clone()], pointers(value, at)].concat()).collect()
+}
+
+/// The stored text of JSON that need not be a release.
+fn text(json: &str) -> String {
+    use std::io::Write;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    gzip.write_all(json.as_bytes()).unwrap();
+    STANDARD.encode(gzip.finish().unwrap())
+}
+
+async fn put(ns: &Namespace, name: &str, json: &str) {
+    let labels = json!({"owner": "helm", "name": name, "status": "deployed", "version": "7"});
+    let secret = json!({
+        "metadata": {"name": format!("sh.helm.release.v1.{name}.v7"), "labels": labels},
+        "type": "helm.sh/release.v1", "data": {"release": STANDARD.encode(text(json))},
+    });
+    ns.cluster().create(&ns.path("/api/v1", "secrets"), &secret).await.unwrap();
+}
+
+async fn listed(ns: &Namespace, helm: Helm) -> BTreeMap<String, Seen> {
+    let mut command = ns.helm(helm);
+    command.args(["list", "--max=0", "-o=json"]);
+    if helm == Helm::V3 {
+        command.arg("--all");
+    }
+    let list: Vec<Value> = serde_json::from_str(&run(&mut command).await.unwrap().ok().unwrap()).unwrap();
+    let seen = |release: &Value| {
+        ["revision", "status", "chart", "app_version"].map(|key| match word(&release[key]) {
+            none if key == "revision" && none.starts_with('-') => "0".into(),
+            word => word,
+        })
+    };
+    list.iter().map(|release| (word(&release["name"]), seen(release))).collect()
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What we see where the record is sound, in Helm's words.
+fn seen(name: &str, json: &str) -> Option<Seen> {
+    let release = codec::decode(text(json).as_bytes()).unwrap();
+    let stored = Stored { key: format!("sh.helm.release.v1.{name}.v7"), ..Stored::default() };
+    let entry = Entry::place(stored, Content::Readable(Box::new(release))).unwrap();
+    let release = entry.sound()?;
+    let revision = release.revision().map_or_else(|| "0".into(), |revision| revision.to_string());
+    let (chart, app) = match release.chart() {
+        Some(chart) => (format!("{}-{}", chart.name, chart.version), chart.app_version),
+        None => ("MISSING".into(), "MISSING".into()),
+    };
+    Some([revision, release.status().to_string(), chart, app])
+}
