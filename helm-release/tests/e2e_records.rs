@@ -1,16 +1,20 @@
 //! Records changed in every place, and read by real Helm and by us: what one of the Helms hides is unsound here, what
-//! both list says the same here.
+//! both list says the same here. And a record that Helm filled to the limit stays writable.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod common;
 
 use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use helm_release::action::{Outcome, RepairOptions, Stop};
 use helm_release::codec;
+use helm_release::plan::{Intent, Verdict};
 use helm_release::release::{Content, Entry, Stored};
 use serde_json::{Value, json};
-use testcluster::{Cluster, Helm, Namespace, run};
+use testcluster::{Cluster, Fault, Helm, Namespace, Proxy, run};
 
 /// What a member is replaced by.
 const OTHERS: [&str; 11] = ["null", "\"x\"", "\"\"", "1", "-1", "1.0", "true", "[]", "[null]", "[\"x\"]", "{}"];
@@ -173,4 +177,69 @@ fn seen(name: &str, json: &str) -> Option<Seen> {
         None => ("MISSING".into(), "MISSING".into()),
     };
     Some([revision, release.status().to_string(), chart, app])
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_record_that_helm_filled_to_the_limit_is_closed_and_rolled_back_from() {
+    for helm in [Helm::V3, Helm::V4] {
+        for (write, verdict) in [(2, Verdict::Unlock), (3, Verdict::Rollback)] {
+            let ns = Cluster::shared().unwrap().namespace("full").await.unwrap();
+            fill(&ns, helm).await;
+            let proxy = Proxy::start(&ns).await.unwrap();
+            proxy.at_write(write, Fault::KillBefore);
+            let killed = proxy.run(&mut on_chart(&ns, helm, "upgrade", "two")).await.unwrap();
+            assert_eq!(killed.code, None, "{killed:?}");
+            let client = common::client(&ns.kubeconfig(), &ns).await;
+            let (name, options, stop) = ("web".parse().unwrap(), RepairOptions::default(), Stop::never());
+            let planned = client.plan(&name, Intent::Usable, &common::lenient(), &options, &stop).await.unwrap();
+            let report = client.repair(&planned, &options, &stop, &()).await;
+            assert_eq!((report.outcome, report.plan.verdict), (Outcome::Repaired, verdict), "{report:#?}");
+            run(&mut on_chart(&ns, helm, "upgrade", "three")).await.unwrap().ok().unwrap();
+        }
+    }
+}
+
+fn on_chart(ns: &Namespace, helm: Helm, verb: &str, message: &str) -> tokio::process::Command {
+    let mut command = ns.helm(helm);
+    command.args([verb, "web"]).arg(ns.dir().join("chart")).args(["--set", &format!("message={message}")]);
+    command
+}
+
+/// Installs `web` with a file in its chart that leaves a few bytes for the words that Helm itself will change.
+async fn fill(ns: &Namespace, helm: Helm) {
+    let mut length = 700_000;
+    for _ in 0..9 {
+        chart(ns, length);
+        run(&mut on_chart(ns, helm, "install", "one")).await.unwrap().ok().unwrap();
+        let secret = ns.object("/api/v1", "secrets", "sh.helm.release.v1.web.v1").await.unwrap().unwrap();
+        let stored = STANDARD.decode(secret["data"]["release"].as_str().unwrap()).unwrap().len();
+        let free = codec::MAX_STORED - stored;
+        if (32..=64).contains(&free) {
+            return;
+        }
+        run(ns.helm(helm).args(["uninstall", "web"])).await.unwrap().ok().unwrap();
+        // A byte of noise takes 1.34 as it is stored; from below, for what does not fit is refused.
+        length += free.saturating_sub(40) * 74 / 100;
+    }
+    panic!("the record is not at the limit");
+}
+
+/// A chart with two ConfigMaps and a file of noise.
+fn chart(ns: &Namespace, length: usize) {
+    let dir = ns.dir().join("chart");
+    std::fs::create_dir_all(dir.join("templates")).unwrap();
+    let map = |name: &str| {
+        let head = format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n");
+        head + "  message: {{ .Values.message }}\n"
+    };
+    let mut seed = 1_u64;
+    let mut noise = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 56) as u8
+    };
+    std::fs::write(dir.join("Chart.yaml"), "apiVersion: v2\nname: full\nversion: 1.0.0\n").unwrap();
+    std::fs::write(dir.join("templates/a.yaml"), map("a")).unwrap();
+    std::fs::write(dir.join("templates/b.yaml"), map("b")).unwrap();
+    std::fs::write(dir.join("noise"), (0..length).map(|_| noise()).collect::<Vec<u8>>()).unwrap();
 }

@@ -109,6 +109,9 @@ impl ApplyMethod {
     }
 }
 
+/// As long as `Preparing upgrade`, which Helm's own pending records say.
+const SHORT_DESCRIPTION: usize = 17;
+
 impl Release {
     /// Reads a record's JSON.
     ///
@@ -232,6 +235,35 @@ impl Release {
         Ok(changed)
     }
 
+    /// The same record saying of itself no more than fits beside Helm's own words: where each byte counts.
+    ///
+    /// # Errors
+    /// `info` is not an object, so there is nothing to change in place.
+    pub fn with_short_description(&self) -> Result<Self, serde_json::Error> {
+        let text = &self.info.description;
+        let cut = text.char_indices().nth(SHORT_DESCRIPTION).map_or(text.as_str(), |(end, _)| &text[..end]);
+        let words = cut.rsplit_once(' ').map_or(cut, |(words, _)| words);
+        let short = if cut.len() < text.len() { words.trim_end_matches([':', ',']) } else { cut };
+        self.with_status(self.status().clone(), short)
+    }
+
+    /// What fills the record: the name of each part, and its JSON.
+    pub(crate) fn parts(&self) -> Vec<(String, String)> {
+        let chart = self.members.object("chart").unwrap_or_default();
+        let part = |name: &str, of: &Members, member: &str| Some((name.to_owned(), of.raw(member)?.get().to_owned()));
+        let whole = [
+            part("the manifest", &self.members, "manifest"),
+            part("the hooks", &self.members, "hooks"),
+            part("the values", &self.members, "config"),
+            part("the notes", &self.members.object("info").unwrap_or_default(), "notes"),
+            part("the default values of the chart", &chart, "values"),
+            part("the schema of the chart", &chart, "schema"),
+        ];
+        let files = [chart.objects("templates"), chart.objects("files")].concat();
+        let files = files.iter().filter_map(|file| part(&file.text("name"), file, "data"));
+        whole.into_iter().flatten().chain(files).collect()
+    }
+
     /// The `pending-rollback` record that goes back to this revision, as Helm's `prepareRollback` builds it: chart,
     /// values, manifest, hooks and notes of the target; never rendered again.
     ///
@@ -303,6 +335,19 @@ mod tests {
         let expected = RECORD.replace("Preparing upgrade", "interrupted").replace("pending-upgrade", "failed");
         assert_eq!(changed.to_json().unwrap(), expected);
         assert_eq!(changed.status(), &Status::Failed);
+    }
+
+    #[test]
+    fn a_short_description_ends_with_a_word_and_what_is_short_stays() {
+        let short = |text: &str| {
+            let release = Release::parse(RECORD).unwrap().with_status(Status::Failed, text).unwrap();
+            release.with_short_description().unwrap().info().description.clone()
+        };
+        assert_eq!(short("Interrupted upgrade: marked as failed"), "Interrupted");
+        assert_eq!(short("Interrupted: the server did not answer"), "Interrupted: the");
+        assert_eq!(short("Rollback to 12345"), "Rollback to 12345");
+        assert_eq!(short("Ωμέγα-και-άλλα-πολλά"), "Ωμέγα-και-άλλα-πο");
+        assert_eq!(short(""), "");
     }
 
     #[test]
