@@ -112,6 +112,11 @@ impl Suite {
         self.put(key("odd", 4), &[("name", "odd"), ("owner", "somebody")], "%%%").await;
         let expected = [(2, "deployed".into()), (3, "pending-upgrade".into()), (4, "unreadable".into())];
         assert_eq!(self.statuses("odd").await, expected);
+        let third = self.storage.driver().get(&self.namespace, &key("odd", 3).to_string(), &self.stop).await.unwrap();
+        let closed = release("odd", 3, "failed");
+        let closed = self.storage.update(&third.unwrap(), &key("odd", 3), &closed, &self.stop).await.unwrap();
+        let labels = ["name", "owner", "status", "version"].map(|label| closed.stored.labels[label].as_str());
+        assert_eq!(labels, ["odd", "helm", "failed", "3"], "Helm sees it from now on");
     }
 }
 

@@ -244,6 +244,9 @@ impl Storage {
 
     /// Writes a changed release back over the record that was read.
     ///
+    /// The labels `name` and `owner` are added where they are missing, for Helm sees no record without them; where they
+    /// say something else, they stay.
+    ///
     /// # Errors
     /// [`Error::Conflict`] if the record is no longer the one that was read.
     pub async fn update(
@@ -254,7 +257,7 @@ impl Storage {
         stop: &Stop,
     ) -> Result<Record, Error> {
         let body = encode(&seen.stored.key, release, stop).await?;
-        self.driver.update(seen, &status_labels(key, release), Some(&body), stop).await
+        self.driver.update(seen, &labels_of(seen, key, release), Some(&body), stop).await
     }
 
     /// Rewrites the labels `status` and `version` from the payload.
@@ -268,7 +271,7 @@ impl Storage {
         release: &Release,
         stop: &Stop,
     ) -> Result<Record, Error> {
-        self.driver.update(seen, &status_labels(key, release), None, stop).await
+        self.driver.update(seen, &labels_of(seen, key, release), None, stop).await
     }
 }
 
@@ -331,6 +334,17 @@ fn status_labels(key: &RecordKey, release: &Release) -> BTreeMap<String, String>
     [("status", release.status().to_string()), ("version", key.revision.to_string())]
         .map(|(label, value)| (label.to_owned(), value))
         .into()
+}
+
+/// The labels that a record is written back with.
+fn labels_of(seen: &Record, key: &RecordKey, release: &Release) -> BTreeMap<String, String> {
+    let mut labels = status_labels(key, release);
+    for (label, value) in [("name", key.name.as_str()), ("owner", "helm")] {
+        if !seen.stored.labels.contains_key(label) {
+            labels.insert(label.into(), value.into());
+        }
+    }
+    labels
 }
 
 /// The labels that are not Helm's own.
