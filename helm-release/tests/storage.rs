@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+mod common;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use helm_release::cluster::{Stop, Wire};
+use common::wire;
+use helm_release::cluster::Stop;
 use helm_release::release::{Entry, Namespace, RecordKey, Release, Revision};
 use helm_release::storage::{Detail, Driver, DriverKind, Error, Kubernetes, Memory, NewRecord, Query, Record, Storage};
 use http::Method;
@@ -123,13 +126,6 @@ impl Suite {
 #[tokio::test]
 async fn memory_keeps_the_contract() {
     Suite::new(Memory::new(), "ns").all().await;
-}
-
-async fn wire(kubeconfig: &std::path::Path) -> Wire {
-    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
-    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
-    config.default_retry = false;
-    Wire::new(kube::Client::try_from(config).unwrap())
 }
 
 #[tokio::test]
