@@ -267,6 +267,7 @@ mod tests {
             assert!(fits(shape, json) && fits(shape, "null"), "{json}");
         }
         for (shape, json) in [
+            (&Text, r#""\ud800""#), // stricter than Go
             (&Whole, "1.0"),
             (&Whole, "9223372036854775808"),
             (&Integral, "1.5"),
