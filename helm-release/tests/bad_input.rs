@@ -19,9 +19,13 @@ use testcluster::{Cluster, Fault, Helm, Namespace, Proxy, run};
 use tokio_util::sync::CancellationToken;
 
 async fn killed_upgrade(site: &Site, helm: Helm) {
+    killed_upgrade_at(site, helm, 3).await;
+}
+
+async fn killed_upgrade_at(site: &Site, helm: Helm, write: usize) {
     site.helm(helm, &["install", "--set", "message=one"]).await;
     let proxy = Proxy::start(&site.ns).await.unwrap();
-    proxy.at_write(3, Fault::KillBefore);
+    proxy.at_write(write, Fault::KillBefore);
     proxy.run(&mut site.command(helm, &["upgrade", "--set", "message=two"])).await.unwrap();
 }
 
@@ -113,14 +117,7 @@ async fn a_kind_that_is_gone_is_refused_with_nothing_written() {
     let site = Site::new(&Cluster::shared().unwrap(), "gone", "plain").await;
     killed_upgrade(&site, Helm::V4).await;
     // The manifest of the target lists a kind that nobody serves.
-    edit(&site, 1, |release| {
-        let manifest = format!(
-            "{}\n---\napiVersion: gone.example.com/v1\nkind: Widget\nmetadata:\n  name: w\n",
-            release["manifest"].as_str().unwrap()
-        );
-        release["manifest"] = manifest.into();
-    })
-    .await;
+    edit(&site, 1, with_widget).await;
     let planned = site.plan(&lenient()).await;
     assert_eq!(planned.plan.verdict, Verdict::Refuse, "{:#?}", planned.plan);
     assert!(planned.plan.refusals[0].reason.contains("widget.gone.example.com/w"), "{:?}", planned.plan.refusals);
@@ -161,6 +158,95 @@ async fn an_object_that_became_somebody_elses_is_not_touched() {
     assert!(planned.plan.refusals[0].reason.contains("configmap/b belongs to release"), "{:?}", planned.plan.refusals);
 }
 
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn what_another_release_owns_stays_when_a_killed_install_is_removed() {
+    let site = Site::new(&Cluster::shared().unwrap(), "removed", "plain").await;
+    let proxy = Proxy::start(&site.ns).await.unwrap();
+    proxy.at_write(4, Fault::KillBefore);
+    proxy.run(&mut site.command(Helm::V3, &["install"])).await.unwrap();
+    let theirs = site.uid("configmaps", "a").await.unwrap();
+    let mark = ["annotate", "configmap", "a", "--overwrite", "meta.helm.sh/release-name=other"];
+    run(site.ns.kubectl().args(mark)).await.unwrap().ok().unwrap();
+    let report = site.repair(&lenient()).await;
+    assert_eq!(report.outcome, Outcome::Repaired, "{report:#?}");
+    assert_eq!(site.uid("configmaps", "a").await, Some(theirs));
+    assert_eq!(site.uid("configmaps", "b").await, None);
+    assert_eq!(site.uid("secrets", "sh.helm.release.v1.web.v1").await, None);
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_missing_right_on_an_object_is_named_before_anything_is_written() {
+    let site = Site::new(&Cluster::shared().unwrap(), "objects", "plain").await;
+    killed_upgrade(&site, Helm::V3).await;
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["configmaps", "persistentvolumeclaims"], "verbs": ["get", "list", "delete"]},
+    ]);
+    let kubeconfig = limited(&site.ns, "reader", rules).await;
+    let planned = site.plan_as(&kubeconfig, &lenient()).await;
+    assert_eq!(planned.plan.verdict, Verdict::Refuse, "{:#?}", planned.plan);
+    let missing = planned.missing.iter().map(|p| (p.verb.as_str(), p.resource.as_str(), p.namespace.as_str()));
+    assert_eq!(missing.collect::<Vec<_>>(), [("patch", "configmaps", site.ns.name())]);
+    assert_eq!(site.run_as(&kubeconfig, &planned).await.requests.write, 0);
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_kind_that_only_the_dead_revision_needs_waits_for_a_word() {
+    let site = Site::new(&Cluster::shared().unwrap(), "oldside", "plain").await;
+    killed_upgrade(&site, Helm::V3).await;
+    edit(&site, 2, with_widget).await;
+    let planned = site.plan(&lenient()).await;
+    assert_eq!(planned.plan.verdict, Verdict::Refuse, "{:#?}", planned.plan);
+    let refusal = &planned.plan.refusals[0];
+    assert!(refusal.reason.contains("widget.gone.example.com/w"), "{refusal:?}");
+    assert_eq!(refusal.flag.as_deref(), Some("--skip-unknown-kinds"));
+    let report = site.repair(&Policy { skip_unknown_kinds: true, ..lenient() }).await;
+    assert_eq!((report.outcome, report.plan.verdict), (Outcome::Repaired, Verdict::Rollback), "{report:#?}");
+    site.judge().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_write_that_hangs_is_left_on_a_word_and_the_record_is_closed() {
+    let site = Site::new(&Cluster::shared().unwrap(), "hangs", "plain").await;
+    killed_upgrade(&site, Helm::V4).await;
+    let planned = site.plan(&lenient()).await;
+    let proxy = Proxy::start(&site.ns).await.unwrap();
+    let held = proxy.at_write(3, Fault::Hold);
+    let client = common::client(&proxy.kubeconfig(), &site.ns).await;
+    let (token, options) = (CancellationToken::new(), RepairOptions::default());
+    let stop = Stop::new(token.clone(), None);
+    let cancel = async {
+        held.reached().await.unwrap();
+        token.cancel();
+        Instant::now()
+    };
+    let (report, cancelled) = tokio::join!(client.repair(&planned, &options, &stop, &()), cancel);
+    assert!(cancelled.elapsed() < Duration::from_secs(5), "{:?}", cancelled.elapsed());
+    assert_eq!((report.outcome, report.after.as_deref()), (Outcome::Cancelled, Some("failed")), "{report:#?}");
+    assert!(report.settled.is_some() && report.unsettled.is_none(), "{report:#?}");
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_record_without_its_labels_is_found_in_its_place_and_closed_so_that_helm_sees_it() {
+    for (write, verdict) in [(2, Verdict::Unlock), (3, Verdict::Rollback)] {
+        let site = Site::new(&Cluster::shared().unwrap(), "unlabelled", "plain").await;
+        killed_upgrade_at(&site, Helm::V3, write).await;
+        for labels in [["owner-", "name-"], ["status-", "version-"]] {
+            let key = "sh.helm.release.v1.web.v2";
+            run(site.ns.kubectl().args(["label", "secret", key]).args(labels)).await.unwrap().ok().unwrap();
+        }
+        let report = site.repair(&lenient()).await;
+        assert_eq!((report.outcome, report.plan.verdict), (Outcome::Repaired, verdict), "{report:#?}");
+        site.judge().await.unwrap();
+        site.stock_helm_goes_on().await.unwrap();
+    }
+}
+
 #[derive(Default)]
 struct Saved(Mutex<Vec<(String, String)>>);
 
@@ -198,6 +284,11 @@ async fn a_damaged_newest_record_is_saved_and_then_deleted_and_nothing_else() {
     assert_eq!(site.uid("secrets", key).await, None);
     assert!(site.uid("secrets", "sh.helm.release.v1.web.v1").await.is_some());
     site.judge().await.unwrap();
+}
+
+fn with_widget(release: &mut Value) {
+    let widget = "\n---\napiVersion: gone.example.com/v1\nkind: Widget\nmetadata:\n  name: w\n";
+    release["manifest"] = (release["manifest"].as_str().unwrap().to_owned() + widget).into();
 }
 
 /// Changes the payload of a record as somebody with an editor would.

@@ -2,16 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+mod common;
+
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use helm_release::cluster::{Stop, Wire};
+use common::wire;
+use helm_release::cluster::Stop;
 use helm_release::release::{Entry, Namespace, RecordKey, Release, Revision};
 use helm_release::storage::{Detail, Driver, DriverKind, Error, Kubernetes, Memory, NewRecord, Query, Record, Storage};
 use http::Method;
-use serde_json::json;
-use testcluster::{Cluster, Fault, Proxy};
+use serde_json::{Value, json};
+use testcluster::{Cluster, Fault, Namespace as Site, Proxy};
 
 fn release(name: &str, revision: u32, status: &str) -> Release {
     let info = json!({"status": status, "description": "x"});
@@ -112,19 +115,17 @@ impl Suite {
         self.put(key("odd", 4), &[("name", "odd"), ("owner", "somebody")], "%%%").await;
         let expected = [(2, "deployed".into()), (3, "pending-upgrade".into()), (4, "unreadable".into())];
         assert_eq!(self.statuses("odd").await, expected);
+        let third = self.storage.driver().get(&self.namespace, &key("odd", 3).to_string(), &self.stop).await.unwrap();
+        let closed = release("odd", 3, "failed");
+        let closed = self.storage.update(&third.unwrap(), &key("odd", 3), &closed, &self.stop).await.unwrap();
+        let labels = ["name", "owner", "status", "version"].map(|label| closed.stored.labels[label].as_str());
+        assert_eq!(labels, ["odd", "helm", "failed", "3"], "Helm sees it from now on");
     }
 }
 
 #[tokio::test]
 async fn memory_keeps_the_contract() {
     Suite::new(Memory::new(), "ns").all().await;
-}
-
-async fn wire(kubeconfig: &std::path::Path) -> Wire {
-    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
-    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
-    config.default_retry = false;
-    Wire::new(kube::Client::try_from(config).unwrap())
 }
 
 #[tokio::test]
@@ -137,49 +138,160 @@ async fn secrets_and_config_maps_keep_the_contract() {
     }
 }
 
+/// A suite behind a proxy, for one kind of record.
+async fn behind_a_proxy(kind: DriverKind) -> (Site, Proxy, Suite) {
+    let ns = Cluster::shared().unwrap().namespace("storage").await.unwrap();
+    let proxy = Proxy::start(&ns).await.unwrap();
+    let suite = Suite::new(Kubernetes::new(wire(&proxy.kubeconfig()).await, kind), ns.name());
+    (ns, proxy, suite)
+}
+
+const BUSY: Fault = Fault::Status { code: 429, retry_after: Some(Duration::ZERO) };
+const UNAVAILABLE: Fault = Fault::Status { code: 503, retry_after: None };
+const KINDS: [(DriverKind, &str); 2] = [(DriverKind::Secrets, "/secrets"), (DriverKind::ConfigMaps, "/configmaps")];
+
 #[tokio::test]
 #[ignore = "needs the real control plane: make test"]
 async fn a_write_whose_answer_is_lost_is_settled_by_reading_back() {
-    for fault in [Fault::LoseAnswer, Fault::Status { code: 429, retry_after: Some(Duration::ZERO) }] {
-        let ns = Cluster::shared().unwrap().namespace("lost").await.unwrap();
-        let proxy = Proxy::start(&ns).await.unwrap();
-        let suite = Suite::new(Kubernetes::new(wire(&proxy.kubeconfig()).await, DriverKind::Secrets), ns.name());
-        proxy.at_match(Method::POST, "secrets", 1, fault);
+    for ((kind, plural), fault) in KINDS.into_iter().flat_map(|kind| [(kind, Fault::LoseAnswer), (kind, BUSY)]) {
+        let (_ns, proxy, suite) = behind_a_proxy(kind).await;
+        let posted = proxy.at_match(Method::POST, plural, 1, fault);
         let record = suite.create("web", 1, "pending-install").await.unwrap();
-        proxy.at_match(Method::PUT, "secrets/", 1, fault);
+        let put = proxy.at_match(Method::PUT, plural, 1, fault);
         let closed = release("web", 1, "failed");
-        suite.storage.update(&record, &key("web", 1), &closed, &suite.stop).await.unwrap();
+        let closed = suite.storage.update(&record, &key("web", 1), &closed, &suite.stop).await.unwrap();
         assert_eq!(suite.statuses("web").await, [(1, "failed".into())], "{fault:?}");
+        let deleted = proxy.at_match(Method::DELETE, plural, 1, fault);
+        suite.storage.driver().delete(&closed, &suite.stop).await.unwrap();
+        assert!(suite.statuses("web").await.is_empty());
+        assert!([posted, put, deleted].iter().all(testcluster::Armed::is_reached));
     }
 }
 
 #[tokio::test]
 #[ignore = "needs the real control plane: make test"]
-async fn a_write_that_really_failed_is_an_error() {
-    for fault in [Fault::Reset, Fault::INTERNAL_ERROR] {
-        let ns = Cluster::shared().unwrap().namespace("failed").await.unwrap();
-        let proxy = Proxy::start(&ns).await.unwrap();
-        let suite = Suite::new(Kubernetes::new(wire(&proxy.kubeconfig()).await, DriverKind::Secrets), ns.name());
-        proxy.at_match(Method::POST, "secrets", 1, fault);
+async fn a_write_that_really_failed_is_an_error_and_is_sent_once() {
+    for fault in [Fault::Reset, Fault::INTERNAL_ERROR, UNAVAILABLE] {
+        let (_ns, proxy, suite) = behind_a_proxy(DriverKind::Secrets).await;
+        proxy.always(Method::POST, "/secrets", fault);
         let error = suite.create("web", 1, "pending-install").await.unwrap_err();
         assert!(matches!(error, Error::Cluster(_)), "{fault:?}: {error:?}");
+        assert_eq!(proxy.counts().post, 1, "{fault:?}");
         assert!(suite.statuses("web").await.is_empty());
+        proxy.disarm();
+        let record = suite.create("web", 1, "pending-install").await.unwrap();
+        proxy.always(Method::PUT, "/secrets", fault);
+        let (key, closed) = (key("web", 1), release("web", 1, "failed"));
+        let error = suite.storage.update(&record, &key, &closed, &suite.stop).await.unwrap_err();
+        assert!(matches!(error, Error::Cluster(_)), "{fault:?}: {error:?}");
+        assert_eq!((proxy.counts().put, suite.statuses("web").await), (1, vec![(1, "pending-install".into())]));
     }
 }
 
 #[tokio::test]
 #[ignore = "needs the real control plane: make test"]
-async fn a_read_is_sent_again_and_not_for_ever() {
-    let ns = Cluster::shared().unwrap().namespace("reads").await.unwrap();
-    let proxy = Proxy::start(&ns).await.unwrap();
-    let suite = Suite::new(Kubernetes::new(wire(&proxy.kubeconfig()).await, DriverKind::Secrets), ns.name());
+async fn an_unclear_answer_over_somebody_elses_record_is_a_conflict() {
+    let (ns, proxy, suite) = behind_a_proxy(DriverKind::Secrets).await;
+    let theirs = suite.create("web", 1, "deployed").await.unwrap();
+    proxy.at_match(Method::POST, "/secrets", 1, Fault::Reset);
+    let error = suite.create("web", 1, "pending-install").await.unwrap_err();
+    assert!(matches!(error, Error::Conflict { .. }), "{error:?}");
+    // Between our read and our write somebody else writes.
+    let held = proxy.at_match(Method::PUT, "/secrets", 1, Fault::Hold);
+    let (key, ours) = (key("web", 1), release("web", 1, "failed"));
+    let direct = Suite::new(Kubernetes::new(wire(&ns.kubeconfig()).await, DriverKind::Secrets), ns.name());
+    let meddle = async {
+        held.reached().await.unwrap();
+        let other = release("web", 1, "superseded");
+        direct.storage.update(&theirs, &key, &other, &direct.stop).await.unwrap();
+        held.release();
+    };
+    let (ended, ()) = tokio::join!(suite.storage.update(&theirs, &key, &ours, &suite.stop), meddle);
+    assert!(matches!(ended, Err(Error::Conflict { .. })), "{ended:?}");
+    assert_eq!(suite.statuses("web").await, [(1, "superseded".into())]);
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_server_that_says_when_to_come_again_is_heard() {
+    let (_ns, proxy, suite) = behind_a_proxy(DriverKind::Secrets).await;
+    let second = Fault::Status { code: 429, retry_after: Some(Duration::from_secs(1)) };
+    proxy.at_match(Method::POST, "/secrets", 1, second);
+    let begun = Instant::now();
     suite.create("web", 1, "deployed").await.unwrap();
-    for fault in [Fault::INTERNAL_ERROR, Fault::Reset, Fault::Status { code: 429, retry_after: Some(Duration::ZERO) }] {
-        proxy.at_match(Method::GET, "secrets", 1, fault);
-        assert_eq!(suite.statuses("web").await.len(), 1, "{fault:?}");
+    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert_eq!(proxy.counts().post, 2);
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn nothing_is_sent_again_for_ever() {
+    let (_ns, proxy, suite) = behind_a_proxy(DriverKind::Secrets).await;
+    let record = suite.create("web", 1, "deployed").await.unwrap();
+    for fault in [BUSY, UNAVAILABLE, Fault::Reset] {
+        proxy.always(Method::GET, "/secrets", fault);
+        let name = "web".parse().unwrap();
+        let before = proxy.counts().get;
+        let error = suite.storage.history(&suite.namespace, &name, &suite.stop).await.unwrap_err();
+        assert!(matches!(&error, Error::Cluster(_)), "{error:?}");
+        assert!((8..=24).contains(&(proxy.counts().get - before)), "{fault:?}: {:?}", proxy.counts());
+        proxy.disarm();
     }
-    proxy.always(Method::GET, "secrets", Fault::Status { code: 429, retry_after: Some(Duration::ZERO) });
+    proxy.always(Method::DELETE, "/secrets", BUSY);
+    let error = suite.storage.driver().delete(&record, &suite.stop).await.unwrap_err();
+    assert!(matches!(&error, Error::Cluster(error) if error.code() == Some(429)), "{error:?}");
+    assert_eq!(proxy.counts().delete, 8);
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_long_list_is_read_page_by_page_and_begun_again_where_it_grew_old() {
+    let (_ns, proxy, suite) = behind_a_proxy(DriverKind::Secrets).await;
+    let create = async |revision| suite.create("web", revision, "superseded").await.map(drop);
+    futures::future::try_join_all((1..=120).map(create)).await.unwrap();
+    let gone = Fault::Status { code: 410, retry_after: None };
+    let old = proxy.at_match(Method::GET, "continue=", 1, gone);
+    assert_eq!(suite.statuses("web").await.len(), 120);
+    assert!(old.is_reached());
+    proxy.always(Method::GET, "?limit=100", gone);
     let name = "web".parse().unwrap();
     let error = suite.storage.history(&suite.namespace, &name, &suite.stop).await.unwrap_err();
-    assert!(matches!(&error, Error::Cluster(error) if error.code() == Some(429)), "{error:?}");
+    assert!(matches!(&error, Error::Cluster(error) if error.code() == Some(410)), "{error:?}");
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_copy_is_set_aside_and_a_record_of_another_type_is_one_as_for_helm() {
+    let (ns, _proxy, suite) = behind_a_proxy(DriverKind::Secrets).await;
+    let record = suite.create("web", 1, "deployed").await.unwrap();
+    let path = ns.path("/api/v1", "secrets");
+    let stored = ns.object("/api/v1", "secrets", &record.stored.key).await.unwrap().unwrap();
+    let put = async |name: &str, kind: &str, data: &Value| {
+        let metadata = json!({"name": name, "labels": stored["metadata"]["labels"]});
+        let object = json!({"metadata": metadata, "type": kind, "data": data});
+        ns.cluster().create(&path, &object).await.unwrap();
+    };
+    put("sh.helm.release.v1.web.v1-copy", "helm.sh/release.v1", &stored["data"]).await;
+    let name = "web".parse().unwrap();
+    let read = suite.storage.history(&suite.namespace, &name, &suite.stop).await.unwrap();
+    let keys = |entries: &[Entry]| entries.iter().map(|entry| entry.stored.key.clone()).collect::<Vec<_>>();
+    assert_eq!(keys(read.history.entries()), ["sh.helm.release.v1.web.v1"]);
+    assert_eq!(keys(read.history.copies()), ["sh.helm.release.v1.web.v1-copy"]);
+    let body = helm_release::codec::encode(&release("web", 2, "pending-upgrade")).unwrap();
+    use base64::Engine;
+    let encoded = base64::engine::general_purpose::STANDARD.encode(body);
+    put("sh.helm.release.v1.web.v2", "Opaque", &json!({"release": encoded})).await;
+    assert_eq!(suite.statuses("web").await, [(1, "deployed".into()), (2, "pending-upgrade".into())]);
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_read_is_sent_again() {
+    let (_ns, proxy, suite) = behind_a_proxy(DriverKind::Secrets).await;
+    suite.create("web", 1, "deployed").await.unwrap();
+    for fault in [Fault::INTERNAL_ERROR, Fault::Reset, BUSY, UNAVAILABLE, Fault::LoseAnswer] {
+        let armed = proxy.at_match(Method::GET, "/secrets", 1, fault);
+        assert_eq!(suite.statuses("web").await.len(), 1, "{fault:?}");
+        assert!(armed.is_reached());
+    }
 }

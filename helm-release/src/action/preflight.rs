@@ -7,7 +7,7 @@ use super::error::Error;
 use super::observe::Observation;
 use crate::cluster::{self, Access, Cause, Permission, Place, Stop, Wire, WriteMode};
 use crate::plan::{Change, Plan, Refusal, Step, Verdict};
-use crate::release::{ApplyMethod, Entry, Revision, RollbackHeader};
+use crate::release::{ApplyMethod, Entry, Release, Revision, RollbackHeader};
 use crate::storage::{self, DriverKind};
 
 /// Turns a plan that would fail into a refusal that says why.
@@ -22,9 +22,7 @@ pub(super) async fn check(
         return Ok(());
     }
     let mut refusals = Vec::new();
-    if let Some(refusal) = size(&planned.plan, &planned.observation) {
-        refusals.push(refusal);
-    }
+    refusals.extend(size(&planned.plan, &planned.observation, stop).await?);
     planned.missing = missing(wire, driver, &planned.plan, &planned.observation, stop).await?;
     refusals.extend(planned.missing.iter().map(|permission| Refusal { reason: lacks(permission), flag: None }));
     if planned.missing.is_empty() {
@@ -46,7 +44,17 @@ fn lacks(permission: &Permission) -> String {
 }
 
 /// A rollback writes a new record, which may not fit where the stuck one did.
-fn size(plan: &Plan, observation: &Observation) -> Option<Refusal> {
+async fn size(plan: &Plan, observation: &Observation, stop: &Stop) -> Result<Option<Refusal>, Error> {
+    let Some((revision, record)) = new_record(plan, observation) else { return Ok(None) };
+    match storage::encode(&observation.history.key(revision).to_string(), &record, stop).await {
+        Ok(_) => Ok(None),
+        Err(storage::Error::Cluster(error)) => Err(error.into()),
+        Err(error) => Ok(Some(Refusal { reason: error.to_string(), flag: Some("--strategy unlock".into()) })),
+    }
+}
+
+/// The record that a rollback would create.
+fn new_record(plan: &Plan, observation: &Observation) -> Option<(Revision, Release)> {
     let (revision, target) = plan.steps.iter().find_map(|step| match step {
         Step::CreateRollback { revision, target } => Some((*revision, *target)),
         Step::Close { .. }
@@ -65,9 +73,7 @@ fn size(plan: &Plan, observation: &Observation) -> Option<Refusal> {
         description: format!("Rollback to {target}"),
         apply_method: ApplyMethod::ClientSide,
     };
-    let record = release.to_rollback(&header).ok()?;
-    let error = storage::encode(&observation.history.key(revision).to_string(), &record).err()?;
-    Some(Refusal { reason: error.to_string(), flag: Some("--strategy unlock".into()) })
+    Some((revision, release.to_rollback(&header).ok()?))
 }
 
 async fn missing(

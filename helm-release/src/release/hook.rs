@@ -1,14 +1,11 @@
 //! Hooks: objects that Helm runs around an operation and does not count to the manifest.
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
 
-use super::time;
+use super::members::Members;
 
 /// One hook of a release, as its record holds it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-#[derive(Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hook {
     /// The object's name.
     pub name: String,
@@ -19,33 +16,46 @@ pub struct Hook {
     /// The object as YAML.
     pub manifest: String,
     /// When it runs: `pre-install`, `post-upgrade` and so on, verbatim.
-    #[serde(deserialize_with = "nullable")]
     pub events: Vec<String>,
     /// Lower runs first.
     pub weight: i64,
     /// When it is deleted: `before-hook-creation`, `hook-succeeded`, `hook-failed`, verbatim.
-    #[serde(deserialize_with = "nullable")]
     pub delete_policies: Vec<String>,
     /// Its last run.
-    #[serde(deserialize_with = "nullable")]
     pub last_run: LastRun,
 }
 
 /// The last run of a hook. A rollback by Helm 3 copies the one of its target, so compare `started_at` with the record.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LastRun {
     /// When it began.
-    #[serde(deserialize_with = "time::optional")]
     pub started_at: Option<DateTime<Utc>>,
     /// When it ended.
-    #[serde(deserialize_with = "time::optional")]
     pub completed_at: Option<DateTime<Utc>>,
     /// `Running`, `Succeeded`, `Failed`, `Unknown` or empty, verbatim.
     pub phase: String,
 }
 
 impl Hook {
+    /// What can be read of a hook.
+    pub(super) fn read(hook: &Members) -> Self {
+        let run = hook.object("last_run").unwrap_or_default();
+        Self {
+            name: hook.text("name"),
+            kind: hook.text("kind"),
+            path: hook.text("path"),
+            manifest: hook.text("manifest"),
+            events: hook.texts("events"),
+            weight: hook.read("weight").unwrap_or_default(),
+            delete_policies: hook.texts("delete_policies"),
+            last_run: LastRun {
+                started_at: run.time("started_at"),
+                completed_at: run.time("completed_at"),
+                phase: run.text("phase"),
+            },
+        }
+    }
+
     /// Whether it runs at `event`.
     #[must_use]
     pub fn runs_at(&self, event: &str) -> bool {
@@ -57,12 +67,4 @@ impl Hook {
     pub fn deleted_on(&self, policy: &str) -> bool {
         self.delete_policies.iter().any(|p| p == policy)
     }
-}
-
-fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

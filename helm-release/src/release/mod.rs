@@ -1,9 +1,11 @@
 //! What Helm stores: a release, its revisions, their status and hooks. Plain data.
 
+pub(crate) mod go;
 mod history;
 mod hook;
 mod members;
 mod name;
+mod shape;
 mod status;
 mod time;
 
@@ -15,7 +17,6 @@ pub use status::Status;
 use std::sync::OnceLock;
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use members::Members;
@@ -72,8 +73,7 @@ pub enum ApplyMethod {
 }
 
 /// What a record tells of its chart without building it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChartInfo {
     /// The chart's name.
     pub name: String,
@@ -109,6 +109,9 @@ impl ApplyMethod {
     }
 }
 
+/// As long as `Preparing upgrade`, which Helm's own pending records say.
+const SHORT_DESCRIPTION: usize = 17;
+
 impl Release {
     /// Reads a record's JSON.
     ///
@@ -118,14 +121,14 @@ impl Release {
     /// The text is not one JSON object.
     pub fn parse(json: &str) -> Result<Self, serde_json::Error> {
         let members = Members::parse(json)?;
-        let mut faults = Vec::new();
-        let number: Option<i64> = read(&members, "version", &mut faults);
-        let name = read(&members, "name", &mut faults);
-        let namespace = read(&members, "namespace", &mut faults);
-        let info = read_info(&members, &mut faults);
-        let _: Option<Vec<Option<Hook>>> = read(&members, "hooks", &mut faults);
-        let _: Option<String> = read(&members, "manifest", &mut faults);
-        let _: Option<Members> = read(&members, "config", &mut faults);
+        let mut faults: Vec<_> = members.iter().filter_map(|(member, value)| fault(member, value)).collect();
+        if members.raw("info").is_none() {
+            // Every Helm command panics on it (observed), so it is no ordinary absence.
+            faults.push(Fault { path: "info", why: "is missing".into() });
+        }
+        let info = members.object("info").map(|info| Info::read(&info)).unwrap_or_default();
+        let (name, namespace) = (members.read("name"), members.read("namespace"));
+        let number: Option<i64> = members.read("version");
         let revision = number.and_then(|number| u32::try_from(number).ok()).and_then(Revision::new);
         Ok(Self { members, revision, name, namespace, info, faults, manifest: OnceLock::new() })
     }
@@ -169,24 +172,19 @@ impl Release {
     /// The objects as YAML, without hooks. A missing manifest is an empty one.
     #[must_use]
     pub fn manifest(&self) -> &str {
-        self.manifest.get_or_init(|| self.lenient("manifest"))
+        self.manifest.get_or_init(|| self.members.text("manifest"))
     }
 
     /// The hooks; empty where they cannot be read, which [`Release::faults`] then says.
     #[must_use]
     pub fn hooks(&self) -> Vec<Hook> {
-        self.lenient::<Vec<Option<Hook>>>("hooks").into_iter().flatten().collect()
+        self.members.objects("hooks").iter().map(Hook::read).collect()
     }
 
     /// The notes that the chart printed.
     #[must_use]
     pub fn notes(&self) -> String {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Notes {
-            notes: String,
-        }
-        self.lenient::<Notes>("info").notes
+        self.members.object("info").map(|info| info.text("notes")).unwrap_or_default()
     }
 
     /// The user's values as JSON text, if there are any.
@@ -198,28 +196,23 @@ impl Release {
     /// The chart's own default values as JSON text, if there are any.
     #[must_use]
     pub fn chart_values(&self) -> Option<Box<RawValue>> {
-        #[derive(Deserialize)]
-        struct Chart {
-            values: Option<Box<RawValue>>,
-        }
-        self.lenient::<Option<Chart>>("chart").and_then(|chart| chart.values)
+        self.members.object("chart").and_then(|chart| chart.raw("values").map(ToOwned::to_owned))
     }
 
     /// Name and versions of the chart; `None` where the record has no chart metadata (Helm shows `MISSING`).
     #[must_use]
     pub fn chart(&self) -> Option<ChartInfo> {
-        #[derive(Deserialize)]
-        struct Chart {
-            metadata: Option<ChartInfo>,
-        }
-        self.lenient::<Option<Chart>>("chart").and_then(|chart| chart.metadata)
+        let metadata = self.members.object("chart")?.object("metadata")?;
+        let (name, version, app_version) =
+            (metadata.text("name"), metadata.text("version"), metadata.text("appVersion"));
+        Some(ChartInfo { name, version, app_version })
     }
 
     /// How this revision's objects were applied.
     #[must_use]
     pub fn apply_method(&self) -> ApplyMethod {
-        match self.lenient::<Option<String>>("apply_method").as_deref() {
-            Some("ssa") => ApplyMethod::ServerSide,
+        match self.members.text("apply_method").as_str() {
+            "ssa" => ApplyMethod::ServerSide,
             _ => ApplyMethod::ClientSide,
         }
     }
@@ -240,6 +233,35 @@ impl Release {
         changed.info.description = description.into();
         changed.info.status = Some(status);
         Ok(changed)
+    }
+
+    /// The same record saying of itself no more than fits beside Helm's own words: where each byte counts.
+    ///
+    /// # Errors
+    /// `info` is not an object, so there is nothing to change in place.
+    pub fn with_short_description(&self) -> Result<Self, serde_json::Error> {
+        let text = &self.info.description;
+        let cut = text.char_indices().nth(SHORT_DESCRIPTION).map_or(text.as_str(), |(end, _)| &text[..end]);
+        let words = cut.rsplit_once(' ').map_or(cut, |(words, _)| words);
+        let short = if cut.len() < text.len() { words.trim_end_matches([':', ',']) } else { cut };
+        self.with_status(self.status().clone(), short)
+    }
+
+    /// What fills the record: the name of each part, and its JSON.
+    pub(crate) fn parts(&self) -> Vec<(String, String)> {
+        let chart = self.members.object("chart").unwrap_or_default();
+        let part = |name: &str, of: &Members, member: &str| Some((name.to_owned(), of.raw(member)?.get().to_owned()));
+        let whole = [
+            part("the manifest", &self.members, "manifest"),
+            part("the hooks", &self.members, "hooks"),
+            part("the values", &self.members, "config"),
+            part("the notes", &self.members.object("info").unwrap_or_default(), "notes"),
+            part("the default values of the chart", &chart, "values"),
+            part("the schema of the chart", &chart, "schema"),
+        ];
+        let files = [chart.objects("templates"), chart.objects("files")].concat();
+        let files = files.iter().filter_map(|file| part(&file.text("name"), file, "data"));
+        whole.into_iter().flatten().chain(files).collect()
     }
 
     /// The `pending-rollback` record that goes back to this revision, as Helm's `prepareRollback` builds it: chart,
@@ -278,53 +300,26 @@ impl Release {
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&self.members)
     }
-
-    fn lenient<T: for<'de> Deserialize<'de> + Default>(&self, member: &str) -> T {
-        self.members.raw(member).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-    }
 }
 
-fn read<T: for<'de> Deserialize<'de>>(members: &Members, path: &'static str, faults: &mut Vec<Fault>) -> Option<T> {
-    match serde_json::from_str(members.raw(path)?.get()) {
-        Ok(value) => Some(value),
-        Err(why) => {
-            faults.push(Fault { path, why: why.to_string() });
-            None
-        }
-    }
-}
-
-/// The `info` of a record; of one with a bad member, status and description.
-fn read_info(members: &Members, faults: &mut Vec<Fault>) -> Info {
-    if members.raw("info").is_none() {
-        // Every Helm command panics on it (observed), so it is no ordinary absence.
-        faults.push(Fault { path: "info", why: "is missing".into() });
-        return Info::default();
-    }
-    let Some(info) = read::<Members>(members, "info", faults) else { return Info::default() };
-    Info::read(&info).unwrap_or_else(|why| {
-        faults.push(Fault { path: "info", why: why.to_string() });
-        Info::salvage(&info)
-    })
+/// What Helm finds wrong with a member, if it knows it.
+fn fault(member: &str, value: &RawValue) -> Option<Fault> {
+    let (path, shape) = shape::find(shape::RELEASE, member)?;
+    shape.check(value).err().map(|why| Fault { path, why: why.to_string() })
 }
 
 impl Info {
-    fn read(info: &Members) -> Result<Self, serde_json::Error> {
-        let time = |name| Ok::<_, serde_json::Error>(info.read::<time::Optional>(name)?.and_then(|time| time.0));
-        Ok(Self {
-            first_deployed: time("first_deployed")?,
-            last_deployed: time("last_deployed")?,
-            deleted: time("deleted")?,
-            description: info.read("description")?.unwrap_or_default(),
-            status: info.read::<String>("status")?.map(|word| Status::from(word.as_str())),
-            rollback_revision: info.read("rollback_revision")?.unwrap_or_default(),
-        })
-    }
-
-    fn salvage(info: &Members) -> Self {
-        let text = |name| info.read::<String>(name).ok().flatten();
-        let status = text("status").map(|word| Status::from(word.as_str()));
-        Self { status, description: text("description").unwrap_or_default(), ..Self::default() }
+    /// What can be read of it.
+    fn read(info: &Members) -> Self {
+        let rollback: Option<f64> = info.read("rollback_revision");
+        Self {
+            first_deployed: info.time("first_deployed"),
+            last_deployed: info.time("last_deployed"),
+            deleted: info.time("deleted"),
+            description: info.text("description"),
+            status: info.read::<String>("status").map(|word| Status::from(word.as_str())),
+            rollback_revision: rollback.map(|number| number as u32).unwrap_or_default(),
+        }
     }
 }
 
@@ -340,6 +335,19 @@ mod tests {
         let expected = RECORD.replace("Preparing upgrade", "interrupted").replace("pending-upgrade", "failed");
         assert_eq!(changed.to_json().unwrap(), expected);
         assert_eq!(changed.status(), &Status::Failed);
+    }
+
+    #[test]
+    fn a_short_description_ends_with_a_word_and_what_is_short_stays() {
+        let short = |text: &str| {
+            let release = Release::parse(RECORD).unwrap().with_status(Status::Failed, text).unwrap();
+            release.with_short_description().unwrap().info().description.clone()
+        };
+        assert_eq!(short("Interrupted upgrade: marked as failed"), "Interrupted");
+        assert_eq!(short("Interrupted: the server did not answer"), "Interrupted: the");
+        assert_eq!(short("Rollback to 12345"), "Rollback to 12345");
+        assert_eq!(short("Ωμέγα-και-άλλα-πολλά"), "Ωμέγα-και-άλλα-πο");
+        assert_eq!(short(""), "");
     }
 
     #[test]

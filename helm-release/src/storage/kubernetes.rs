@@ -17,6 +17,10 @@ use crate::release::{Namespace, Stored};
 
 /// The type of every Secret that holds a record; ConfigMaps have none.
 const SECRET_TYPE: &str = "helm.sh/release.v1";
+/// What the labels of every record say.
+const OWNED: &str = "owner=helm";
+/// How often a list is begun before it is given up.
+const LISTINGS: usize = 4;
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// Helm's Secret and ConfigMap drivers.
@@ -135,19 +139,22 @@ impl Kubernetes {
         }
     }
 
+    /// Begins again where the list grew too old between two pages, but not for ever.
     async fn pages(&self, query: &Query, stop: &Stop) -> Result<Listing, Error> {
+        for _ in 1..LISTINGS {
+            match self.all_pages(query, stop).await {
+                Err(Error::Cluster(error)) if error.code() == Some(410) => {}
+                ended => return ended,
+            }
+        }
+        self.all_pages(query, stop).await
+    }
+
+    async fn all_pages(&self, query: &Query, stop: &Stop) -> Result<Listing, Error> {
         let mut listing = Listing::default();
         let mut token = String::new();
         loop {
-            let call = self.list_call(query, &token);
-            let answer = match self.wire.send(call, stop).await {
-                // The list grew too old between two pages: begin again.
-                Err(error) if error.code() == Some(410) && !token.is_empty() => {
-                    (listing.records, token) = (Vec::new(), String::new());
-                    continue;
-                }
-                other => other?,
-            };
+            let answer = self.wire.send(self.list_call(query, &token), stop).await?;
             listing.date = answer.date;
             let page: List = answer.json()?;
             listing.records.extend(page.items.into_iter().flatten().map(|item| self.record(item)));
@@ -166,7 +173,8 @@ impl Kubernetes {
         };
         let selector = escape(&query.selector);
         let mut path = format!("{}?limit={limit}&labelSelector={selector}", self.path(namespace, None));
-        if self.kind == DriverKind::Secrets {
+        // Helm goes by the labels alone, whatever the type; a name tells too little without it.
+        if self.kind == DriverKind::Secrets && !query.selector.split(',').any(|term| term == OWNED) {
             path.push_str("&fieldSelector=type%3Dhelm.sh%2Frelease.v1");
         }
         if !token.is_empty() {
@@ -202,13 +210,14 @@ impl Kubernetes {
         if !error.is_ambiguous() && !error.is_conflict() {
             return Err(error.into());
         }
-        let Some(found) = self.read(namespace, key, stop).await? else { return Err(error.into()) };
-        if found.get("data") == wanted.get("data")
-            && includes(&found["metadata"]["labels"], &wanted["metadata"]["labels"])
-        {
+        let Ok(Some(found)) = self.read(namespace, key, stop).await else { return Err(error.into()) };
+        let (stored, sent) = (&found["metadata"], &wanted["metadata"]);
+        if found.get("data") == wanted.get("data") && includes(&stored["labels"], &sent["labels"]) {
             return self.parse(found, key);
         }
-        if error.is_conflict() { Err(Error::Conflict { key: key.into() }) } else { Err(error.into()) }
+        // What is there now is neither what was sent nor what it was to replace: somebody else's.
+        let theirs = stored["resourceVersion"] != sent["resourceVersion"];
+        if theirs { Err(Error::Conflict { key: key.into() }) } else { Err(error.into()) }
     }
 
     async fn write(

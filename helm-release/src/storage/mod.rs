@@ -53,12 +53,14 @@ pub enum Error {
         key: String,
     },
     /// The record does not fit.
-    #[error("record {key} has {bytes} bytes, and {max} fit", max = codec::MAX_STORED)]
+    #[error("record {key} has {bytes} bytes, and {max} fit{}", named(parts), max = codec::MAX_STORED)]
     TooLarge {
         /// The record.
         key: String,
         /// Its size as it would be stored, in bytes.
         bytes: usize,
+        /// What fills it, the largest first: names of parts, most of them chart files, and their sizes as stored.
+        parts: Vec<(String, usize)>,
     },
     /// The record cannot be encoded.
     #[error("record {key} cannot be encoded")]
@@ -231,7 +233,7 @@ impl Storage {
         now: DateTime<Utc>,
         stop: &Stop,
     ) -> Result<Record, Error> {
-        let body = encode(&key.to_string(), release)?;
+        let body = encode(&key.to_string(), release, stop).await?;
         let mut labels = user_labels(inherited);
         labels.extend(status_labels(key, release));
         labels.insert("name".into(), key.name.to_string());
@@ -242,6 +244,9 @@ impl Storage {
 
     /// Writes a changed release back over the record that was read.
     ///
+    /// The labels `name` and `owner` are added where they are missing, for Helm sees no record without them; where they
+    /// say something else, they stay.
+    ///
     /// # Errors
     /// [`Error::Conflict`] if the record is no longer the one that was read.
     pub async fn update(
@@ -251,8 +256,8 @@ impl Storage {
         release: &Release,
         stop: &Stop,
     ) -> Result<Record, Error> {
-        let body = encode(&seen.stored.key, release)?;
-        self.driver.update(seen, &status_labels(key, release), Some(&body), stop).await
+        let body = encode(&seen.stored.key, release, stop).await?;
+        self.driver.update(seen, &labels_of(seen, key, release), Some(&body), stop).await
     }
 
     /// Rewrites the labels `status` and `version` from the payload.
@@ -266,7 +271,7 @@ impl Storage {
         release: &Release,
         stop: &Stop,
     ) -> Result<Record, Error> {
-        self.driver.update(seen, &status_labels(key, release), None, stop).await
+        self.driver.update(seen, &labels_of(seen, key, release), None, stop).await
     }
 }
 
@@ -282,25 +287,64 @@ pub fn entry(record: Record) -> Option<Entry> {
 }
 
 /// Denser compression saves some percent, never this much.
-const WORTH_A_TRY: usize = codec::MAX_STORED / 4 * 5;
+const WORTH_A_TRY: usize = codec::MAX_STORED / 5 * 6;
+const NAMED_PARTS: usize = 3;
 
-/// The text to store, if it fits.
-pub(crate) fn encode(key: &str, release: &Release) -> Result<String, Error> {
+/// The text to store, if it fits. A record that Helm filled to the limit must stay writable: its description gives way
+/// first, then time.
+pub(crate) async fn encode(key: &str, release: &Release, stop: &Stop) -> Result<String, Error> {
     let failed = |source| Error::Codec { key: key.into(), source };
-    let mut body = codec::encode(release).map_err(failed)?;
-    if body.len() > codec::MAX_STORED && body.len() < WORTH_A_TRY {
-        body = codec::encode_densely(release).map_err(failed)?;
+    let fits = |body: &String| body.len() <= codec::MAX_STORED;
+    let whole = codec::encode(release).map_err(failed)?;
+    if fits(&whole) {
+        return Ok(whole);
     }
-    if body.len() > codec::MAX_STORED {
-        return Err(Error::TooLarge { key: key.into(), bytes: body.len() });
+    let short = release.with_short_description().map_err(|why| failed(codec::Error::Json(why)))?;
+    let mut body = codec::encode(&short).map_err(failed)?;
+    if !fits(&body) && body.len() < WORTH_A_TRY {
+        let dense = densely(key, short, stop).await?.map_err(failed)?;
+        body = if dense.len() < body.len() { dense } else { body };
+    }
+    if !fits(&body) {
+        let parts = codec::largest_parts(release, NAMED_PARTS);
+        return Err(Error::TooLarge { key: key.into(), bytes: body.len(), parts });
     }
     Ok(body)
+}
+
+/// On a thread of its own: it takes seconds, which nobody has to wait out who stops.
+async fn densely(key: &str, release: Release, stop: &Stop) -> Result<Result<String, codec::Error>, Error> {
+    let (done, answer) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || done.send(codec::encode_densely(&release)));
+    let stopped = |cause: cluster::Cause| cluster::Error { attempt: format!("compress record {key}"), cause };
+    match stop.run(answer).await {
+        Ok(Ok(encoded)) => Ok(encoded),
+        Ok(Err(gone)) => Err(stopped(cluster::Cause::Unreachable(gone.into())).into()),
+        Err(why) => Err(stopped(why.into()).into()),
+    }
+}
+
+fn named(parts: &[(String, usize)]) -> String {
+    let part = |(name, bytes): &(String, usize)| format!("{name} ({bytes})");
+    let list = parts.iter().map(part).collect::<Vec<_>>().join(", ");
+    if list.is_empty() { list } else { format!("; the largest parts: {list}") }
 }
 
 fn status_labels(key: &RecordKey, release: &Release) -> BTreeMap<String, String> {
     [("status", release.status().to_string()), ("version", key.revision.to_string())]
         .map(|(label, value)| (label.to_owned(), value))
         .into()
+}
+
+/// The labels that a record is written back with.
+fn labels_of(seen: &Record, key: &RecordKey, release: &Release) -> BTreeMap<String, String> {
+    let mut labels = status_labels(key, release);
+    for (label, value) in [("name", key.name.as_str()), ("owner", "helm")] {
+        if !seen.stored.labels.contains_key(label) {
+            labels.insert(label.into(), value.into());
+        }
+    }
+    labels
 }
 
 /// The labels that are not Helm's own.
@@ -360,31 +404,70 @@ pub fn key_of(record: &Record) -> Result<RecordKey, Invalid> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
 
-    /// A release whose manifest holds so many words of a small language.
-    fn wordy(words: usize) -> Release {
+    use super::*;
+    use crate::release::Status;
+
+    /// So many words of a small language.
+    fn words(count: usize) -> String {
         let mut seed = 1_u64;
         let mut word = || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             format!("{:x} ", (seed >> 33) % 50_000)
         };
-        let manifest: String = (0..words).map(|_| word()).collect();
-        Release::parse(&serde_json::json!({"name": "r", "version": 1, "manifest": manifest}).to_string()).unwrap()
+        (0..count).map(|_| word()).collect()
     }
 
-    #[test]
-    fn a_record_at_the_limit_is_compressed_densely_and_one_far_over_it_is_refused_with_its_size() {
-        let stored = |words| codec::encode(&wordy(words)).unwrap().len();
-        let mut words = 100_000;
-        while stored(words) <= codec::MAX_STORED {
-            words += words / 50;
+    fn wordy(manifest: &str, description: &str) -> Release {
+        let info = json!({"status": "failed", "description": description});
+        let record = json!({"name": "r", "version": 1, "info": info, "manifest": manifest});
+        Release::parse(&record.to_string()).unwrap()
+    }
+
+    async fn encoded(release: &Release) -> Result<String, Error> {
+        encode("k", release, &Stop::never()).await
+    }
+
+    /// As short as can be without fitting by [`codec::encode`].
+    fn just_over(description: &str) -> Release {
+        let text = words(330_000);
+        let over = |end| codec::encode(&wordy(&text[..end], description)).unwrap().len() > codec::MAX_STORED;
+        let (mut fits, mut step) = (1_470_000, 1 << 16);
+        while step > 0 {
+            fits += if over(fits + step) { 0 } else { step };
+            step /= 2;
         }
-        let full = wordy(words);
-        let body = encode("k", &full).unwrap();
-        assert!(body.len() <= codec::MAX_STORED);
-        assert_eq!(codec::decode(body.as_bytes()).unwrap().manifest(), full.manifest());
-        let over = wordy(words / 2 * 3);
-        assert!(matches!(encode("k", &over), Err(Error::TooLarge { bytes, .. }) if bytes > codec::MAX_STORED));
+        wordy(&text[..=fits], description)
+    }
+
+    #[tokio::test]
+    async fn a_record_at_the_limit_gives_up_its_description_before_anything_else() {
+        let full = just_over("Interrupted upgrade: marked as failed, with many words of why");
+        let body = encoded(&full).await.unwrap();
+        let back = codec::decode(body.as_bytes()).unwrap();
+        assert_eq!((back.info().description.as_str(), back.status()), ("Interrupted", &Status::Failed));
+        assert_eq!(back.manifest(), full.manifest());
+    }
+
+    #[tokio::test]
+    async fn a_record_at_the_limit_that_says_little_is_compressed_densely_unless_stopped() {
+        let full = just_over("Interrupted");
+        let stop = Stop::never().within(std::time::Duration::ZERO);
+        assert!(matches!(encode("k", &full, &stop).await, Err(Error::Cluster(error)) if error.is_stopped()));
+        let body = encoded(&full).await.unwrap();
+        assert_eq!(codec::decode(body.as_bytes()).unwrap().to_json().unwrap(), full.to_json().unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_record_far_over_the_limit_is_refused_with_its_size_and_what_fills_it() {
+        let manifest = words(400_000);
+        let files = json!([{"name": "files/a.tgz", "data": manifest}, {"name": "README.md", "data": "eA=="}]);
+        let record = json!({"name": "r", "version": 1, "info": {}, "manifest": "x", "chart": {"files": files}});
+        let error = encoded(&Release::parse(&record.to_string()).unwrap()).await.unwrap_err();
+        let Error::TooLarge { bytes, parts, .. } = &error else { panic!("{error:?}") };
+        assert!(*bytes > codec::MAX_STORED && parts[0].1 > codec::MAX_STORED);
+        assert_eq!((parts[0].0.as_str(), parts.len()), ("files/a.tgz", NAMED_PARTS));
+        assert!(error.to_string().contains("and 1048576 fit; the largest parts: files/a.tgz ("), "{error}");
     }
 }

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use helm_release::action::{Client, Outcome, Planned, RepairOptions, Report, Stop};
+use helm_release::cluster::Wire;
 use helm_release::plan::{Intent, Policy, Verdict};
 use helm_release::release::{Entry, Status};
 use helm_release::storage::DriverKind;
@@ -23,10 +24,18 @@ pub fn lenient() -> Policy {
 }
 
 pub async fn client(kubeconfig: &std::path::Path, ns: &Namespace) -> Client {
+    Client::new(connect(kubeconfig).await, ns.name().parse().unwrap(), DriverKind::Secrets)
+}
+
+pub async fn wire(kubeconfig: &std::path::Path) -> Wire {
+    Wire::new(connect(kubeconfig).await)
+}
+
+async fn connect(kubeconfig: &std::path::Path) -> kube::Client {
     let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
     let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
     config.default_retry = false;
-    Client::new(kube::Client::try_from(config).unwrap(), ns.name().parse().unwrap(), DriverKind::Secrets)
+    kube::Client::try_from(config).unwrap()
 }
 
 impl Site {
