@@ -295,6 +295,7 @@ fn evidence(case: &Case, now: DateTime<Utc>) -> Evidence {
         None => Lease::Free,
         Some("held") => Lease::Held { holder: "gwrepair".into(), until: now + TimeDelta::seconds(30) },
         Some("expired") => Lease::Expired { holder: "gwrepair".into() },
+        Some("unreadable") => Lease::Unreadable("leases.coordination.k8s.io is forbidden".into()),
         Some(other) => panic!("lease {other}"),
     };
     let last_sign = case.silent.map(|seconds| now - TimeDelta::seconds(seconds));
