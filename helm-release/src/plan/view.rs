@@ -1,6 +1,6 @@
 //! The words that the plan table is written in, each decided from what was seen.
 
-use super::evidence::{Evidence, HookObject, HookPhase, Live, Seen};
+use super::evidence::{Evidence, HookObject, HookPhase, Seen};
 use crate::readiness::{Readiness, is_workload};
 use crate::release::{Release, Revision, Status};
 
@@ -48,16 +48,21 @@ impl<'a> View<'a> {
         self.of_last().filter(|seen| is_workload(&seen.id.group, &seen.id.kind) && !is_ready(seen)).collect()
     }
 
-    /// Live objects of ours that some manifest in question lists and the one of `goal` does not.
+    /// Live objects, whosever, that the baseline lists and the manifest of `goal` does not.
     pub(super) fn stale(&self, goal: Revision) -> impl Iterator<Item = &'a Seen> {
-        let ours = |seen: &&Seen| seen.live.as_ref().is_some_and(Live::is_ours);
-        let dropped = move |seen: &&Seen| !seen.listed.contains(&goal) && !seen.listed.is_empty();
-        self.evidence.objects.iter().filter(dropped).filter(ours)
+        self.in_question().filter(move |seen| !seen.listed.contains(&goal) && seen.live.is_some())
+    }
+
+    /// The objects that a revision from the target to the last lists; what was dropped before that stays out.
+    fn in_question(&self) -> impl Iterator<Item = &'a Seen> {
+        let (target, last) = (self.target, self.last);
+        let counts = move |revision: &Revision| target.is_none_or(|target| *revision >= target) && *revision <= last;
+        self.evidence.objects.iter().filter(move |seen| seen.listed.iter().any(counts))
     }
 
     /// No object differs from the baseline: what the target lists holds it, what only the last lists is not there.
     pub(super) fn is_untouched(&self) -> bool {
-        self.evidence.objects.iter().all(|seen| match self.target {
+        self.in_question().all(|seen| match self.target {
             Some(target) if seen.listed.contains(&target) => holds(seen, target),
             Some(_) | None => seen.live.as_ref().is_none_or(|live| !live.is_ours()),
         })
