@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::classify::{State, classify, deployed, lying_labels};
-use super::evidence::{Evidence, Finding, HookPhase, NamespacePhase};
+use super::evidence::{Evidence, Finding, HookPhase, Listed, NamespacePhase};
 use super::pending::{Liveness, liveness};
 use super::policy::{Intent, Policy, Strategy};
 use super::view::{PostHooks, View};
@@ -122,7 +122,7 @@ fn choose(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) 
     }
     if let Some(target) = plan.target
         && same_manifest(history, target, view.release)
-        && !applied
+        && !view.unapplied().is_empty()
     {
         return steps::resume(plan, history, view, policy);
     }
@@ -308,31 +308,37 @@ fn target_fits(plan: &mut Plan, history: &History, policy: &Policy) -> bool {
 
 /// What stands in the way of the steps that were chosen: then none of them is taken.
 fn obstacles(plan: &mut Plan, view: &View<'_>, policy: &Policy) {
-    let Some((revision, _)) = plan.applies() else { return };
+    let Some((revision, _)) = plan.applies() else {
+        if matches!(plan.verdict, Verdict::Uninstall | Verdict::CompleteUninstall) {
+            unknown_kinds(plan, view, None, policy);
+        }
+        return;
+    };
     if view.evidence.namespace == NamespacePhase::Terminating {
-        plan.refuse("the namespace is terminating: nothing can be created in it".into(), None);
+        // What is going there goes with it: there is nothing to wait for.
+        return plan.refuse("the namespace is terminating: nothing can be created in it".into(), None);
     }
     let going: Vec<_> = view.terminating(revision).map(|seen| seen.id.to_string()).collect();
     if !going.is_empty() {
         let reason = format!("{} is being deleted, and the plan needs it", going.join(", "));
         return plan.wait_for(Wait { reason, until: None, author: false });
     }
-    unknown_kinds(plan, view, revision, policy);
+    unknown_kinds(plan, view, Some(revision), policy);
     foreign_objects(plan, view, revision);
 }
 
-/// An object whose kind is not served cannot exist, so an old one may be skipped; one of the target's never.
-fn unknown_kinds(plan: &mut Plan, view: &View<'_>, revision: Revision, policy: &Policy) {
-    let mut old = BTreeSet::new();
-    for listed in &view.evidence.unknown_kinds {
-        let text = format!("{} ({})", listed.id, listed.api_version);
-        if listed.revision == revision {
-            let reason = format!("the server does not serve the kind of {text}, which revision {revision} needs");
-            plan.refuse(reason, Some("--to REVISION"));
-        } else {
-            old.insert(text);
-        }
+/// An object whose kind is not served cannot exist, so one that is not `needed` may be skipped; one that is, never.
+fn unknown_kinds(plan: &mut Plan, view: &View<'_>, needed: Option<Revision>, policy: &Policy) {
+    let unknown = &view.evidence.unknown_kinds;
+    let text = |listed: &Listed| format!("{} ({})", listed.id, listed.api_version);
+    let (of_needed, others): (Vec<_>, Vec<_>) = unknown.iter().partition(|listed| Some(listed.revision) == needed);
+    for listed in &of_needed {
+        let reason =
+            format!("the server does not serve the kind of {}, which revision {} needs", text(listed), listed.revision);
+        plan.refuse(reason, Some("--to REVISION"));
     }
+    let only_others = others.into_iter().filter(|other| of_needed.iter().all(|listed| listed.id != other.id));
+    let old: BTreeSet<_> = only_others.map(text).collect();
     if !old.is_empty() && !policy.skip_unknown_kinds {
         let old: Vec<_> = old.into_iter().collect();
         plan.refuse(format!("the server does not serve the kind of {}", old.join(", ")), Some("--skip-unknown-kinds"));

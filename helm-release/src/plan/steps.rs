@@ -96,7 +96,9 @@ pub(super) fn relabel<'a>(plan: &mut Plan, lying: impl Iterator<Item = &'a Entry
 }
 
 pub(super) fn refuse_finish(plan: &mut Plan, view: &View<'_>) {
-    let missing: Vec<_> = view.unapplied().iter().map(|seen| seen.id.to_string()).collect();
+    let unserved = view.evidence.unknown_kinds.iter().filter(|listed| listed.revision == view.last);
+    let missing = view.unapplied().into_iter().map(|seen| &seen.id).chain(unserved.map(|listed| &listed.id));
+    let missing: Vec<_> = missing.map(ToString::to_string).collect();
     plan.refuse(format!("not applied: {}", missing.join(", ")), Some("--strategy rollback"));
 }
 
