@@ -6,6 +6,7 @@ use super::classify::{State, classify, deployed, lying_labels};
 use super::evidence::{Evidence, Finding, HookPhase, Listed, NamespacePhase};
 use super::pending::{Liveness, liveness};
 use super::policy::{Intent, Policy, Strategy};
+use super::target::begins_at_uninstalling;
 use super::view::{PostHooks, View};
 use super::{Plan, Refusal, Search, Skipped, Step, Suspects, Verdict, Wait, deletes, rollback_target, steps, target};
 use crate::release::{Entry, History, Release, Revision, Status};
@@ -100,10 +101,6 @@ fn interrupted(plan: &mut Plan, history: &History, evidence: &Evidence, policy: 
         return;
     }
     plan.alternative = alternative(release, history, plan.target);
-    if is_uninstalling_below(history, last, plan.target) && policy.strategy == Strategy::Auto {
-        plan.refuse("an interrupted uninstall lies below the pending record".into(), Some("--strategy"));
-        return;
-    }
     choose(plan, history, &view, policy);
     deletes::hooks(plan, &view, policy);
     obstacles(plan, &view, policy);
@@ -120,9 +117,10 @@ fn choose(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) 
         Strategy::Uninstall => return scoped_uninstall(plan, view, policy),
         Strategy::Auto | Strategy::Rollback => {}
     }
+    let half_done = !view.unapplied().is_empty() || applied && !ready && view.has_leftovers();
     if let Some(target) = plan.target
         && same_manifest(history, target, view.release)
-        && !view.unapplied().is_empty()
+        && half_done
     {
         return steps::resume(plan, history, view, policy);
     }
@@ -132,7 +130,8 @@ fn choose(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) 
             None => plan.refuse("there is no revision to go back to".into(), Some("--to REVISION")),
         };
     }
-    if applied && ready {
+    let bound_elsewhere = policy.to.is_some_and(|to| !same_manifest(history, to, view.release));
+    if applied && ready && !bound_elsewhere {
         return match view.post_hooks() {
             PostHooks::Settled => finish(plan, history, view, policy),
             PostHooks::Failed => close(plan, history, view, policy, "a hook after the objects failed"),
@@ -142,6 +141,9 @@ fn choose(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) 
     match plan.target {
         _ if view.is_untouched() && plan.target.is_some() => unlock(plan, history, view),
         Some(target) => steps::rollback(plan, history, view, target, policy),
+        None if begins_at_uninstalling(history, view.last) => {
+            plan.refuse("an interrupted uninstall lies below the pending record".into(), Some("--strategy"));
+        }
         None => first_install(plan, history, view, policy),
     }
 }
@@ -376,11 +378,6 @@ fn alternative(release: &Release, history: &History, target: Option<Revision>) -
     let equal = || history.entries().iter().find(|e| e.sound().is_some_and(|r| equal_text(r, release)));
     let named = rollback_target(release).or_else(|| equal().map(|entry| entry.revision))?;
     history.get(named).and_then(Entry::sound).map(|_| named).filter(|_| Some(named) != target)
-}
-
-fn is_uninstalling_below(history: &History, last: &Entry, target: Option<Revision>) -> bool {
-    let below = history.entries().iter().rev().find(|entry| entry.revision < last.revision);
-    target.is_none() && below.is_some_and(|entry| entry.status() == Some(&Status::Uninstalling))
 }
 
 fn same_manifest(history: &History, target: Revision, release: &Release) -> bool {

@@ -62,10 +62,20 @@ pub fn target(history: &History, before: Revision, suspects: Suspects) -> Search
 
 /// The records below `before` since the release was last uninstalled or installed over kept history.
 fn epoch(history: &History, before: Revision) -> &[Entry] {
-    let below = history.entries().partition_point(|entry| entry.revision < before);
-    let entries = history.entries().get(..below).unwrap_or_default();
+    let entries = below(history, before);
     let start = entries.iter().rposition(ends_epoch).map_or(0, |at| at + 1);
     entries.get(start..).unwrap_or_default()
+}
+
+/// Whether the epoch below `before` begins at an uninstall that did not end.
+pub(super) fn begins_at_uninstalling(history: &History, before: Revision) -> bool {
+    let end = below(history, before).iter().rev().find(|entry| ends_epoch(entry));
+    end.is_some_and(|entry| entry.status() == Some(&Status::Uninstalling))
+}
+
+fn below(history: &History, before: Revision) -> &[Entry] {
+    let below = history.entries().partition_point(|entry| entry.revision < before);
+    history.entries().get(..below).unwrap_or_default()
 }
 
 fn ends_epoch(entry: &Entry) -> bool {

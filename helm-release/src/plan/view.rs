@@ -1,6 +1,6 @@
 //! The words that the plan table is written in, each decided from what was seen.
 
-use super::evidence::{Evidence, HookObject, HookPhase, Seen};
+use super::evidence::{Evidence, HookObject, HookPhase, Live, Seen};
 use crate::readiness::{Readiness, is_workload};
 use crate::release::{Release, Revision, Status};
 
@@ -51,6 +51,11 @@ impl<'a> View<'a> {
     /// Live objects, whosever, that the baseline lists and the manifest of `goal` does not.
     pub(super) fn stale(&self, goal: Revision) -> impl Iterator<Item = &'a Seen> {
         self.in_question().filter(move |seen| !seen.listed.contains(&goal) && seen.live.is_some())
+    }
+
+    /// Whether something of ours that the last manifest drops is left.
+    pub(super) fn has_leftovers(&self) -> bool {
+        self.stale(self.last).any(|seen| seen.live.as_ref().is_some_and(Live::is_ours))
     }
 
     /// The objects that a revision from the target to the last lists; what was dropped before that stays out.
