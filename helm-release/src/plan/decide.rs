@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::classify::{State, classify, deployed, lying_labels};
-use super::evidence::{Evidence, Finding, HookPhase, Listed, NamespacePhase};
+use super::evidence::{Evidence, Finding, HookPhase, Lease, Listed, NamespacePhase};
 use super::pending::{Liveness, liveness};
 use super::policy::{Intent, Policy, Strategy};
 use super::target::begins_at_uninstalling;
@@ -80,11 +80,25 @@ fn undecided(plan: &mut Plan, word: &str, history: &History, evidence: &Evidence
 
 /// A pending record: is its author alive, is a hook at work, and if neither, what is to be done.
 fn pending(plan: &mut Plan, history: &History, evidence: &Evidence, policy: &Policy) {
-    match liveness(history, evidence, policy) {
-        Liveness::Alive(wait) => return plan.wait_for(wait),
-        Liveness::PresumedDead(why) => plan.evidence.push(why),
+    if author_is_gone(plan, history, evidence, policy) {
+        interrupted(plan, history, evidence, policy);
     }
-    interrupted(plan, history, evidence, policy);
+}
+
+fn author_is_gone(plan: &mut Plan, history: &History, evidence: &Evidence, policy: &Policy) -> bool {
+    if let Lease::Unreadable(why) = &evidence.author.lease {
+        plan.note(format!("the Lease of this release could not be read: {why}"), "weaker evidence");
+    }
+    match liveness(history, evidence, policy) {
+        Liveness::Alive(wait) => {
+            plan.wait_for(wait);
+            false
+        }
+        Liveness::PresumedDead(why) => {
+            plan.evidence.push(why);
+            true
+        }
+    }
 }
 
 fn interrupted(plan: &mut Plan, history: &History, evidence: &Evidence, policy: &Policy) {
@@ -207,7 +221,7 @@ fn close(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy, w
 /// An uninstall that did not end: by what lives, and by what is wanted.
 fn uninstalling(plan: &mut Plan, history: &History, evidence: &Evidence, intent: Intent, policy: &Policy) {
     let Some((last, release)) = history.last().and_then(|last| Some((last, last.sound()?))) else { return };
-    if !may_act(plan, evidence, policy) {
+    if !author_is_gone(plan, history, evidence, policy) || !may_act(plan, evidence, policy) {
         return;
     }
     let view = View { evidence, last: last.revision, release, target: Some(last.revision) };
