@@ -128,7 +128,7 @@ fn choose(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) 
         Strategy::Finish if applied => return finish(plan, history, view, policy),
         Strategy::Finish => return steps::refuse_finish(plan, view),
         Strategy::Unlock => return unlock(plan, history, view),
-        Strategy::Uninstall => return scoped_uninstall(plan, view, policy),
+        Strategy::Uninstall => return scoped_uninstall(plan, history, view, policy),
         Strategy::Auto | Strategy::Rollback => {}
     }
     let half_done = !view.unapplied().is_empty() || applied && !ready && view.has_leftovers();
@@ -169,7 +169,7 @@ fn first_install(plan: &mut Plan, history: &History, view: &View<'_>, policy: &P
         plan.note("there is no revision to go back to, so every object is kept".into(), "records");
         unlock(plan, history, view);
     } else if living.is_empty() {
-        scoped_uninstall(plan, view, policy);
+        scoped_uninstall(plan, history, view, policy);
     } else {
         for seen in living {
             plan.note(format!("{} lives: it is or has been in service, or holds data", seen.id), "live object");
@@ -178,11 +178,13 @@ fn first_install(plan: &mut Plan, history: &History, view: &View<'_>, policy: &P
     }
 }
 
-fn scoped_uninstall(plan: &mut Plan, view: &View<'_>, policy: &Policy) {
+fn scoped_uninstall(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) {
     plan.verdict = Verdict::Uninstall;
     plan.target = None;
     deletes::scoped(plan, view, policy);
     steps::delete_objects(plan);
+    steps::close_below(plan, history, view.last);
+    steps::supersede(plan, history, deployed(history).next_back().map(|entry| entry.revision));
     plan.steps.push(Step::DeleteRecord { revision: view.last });
 }
 

@@ -72,6 +72,17 @@ pub(super) fn supersede(plan: &mut Plan, history: &History, keep: Option<Revisio
     }
 }
 
+/// Marks the record right below `last` failed if it is pending: with `last` gone it would lock the release again.
+pub(super) fn close_below(plan: &mut Plan, history: &History, last: Revision) {
+    let below = history.entries().iter().rev().find(|entry| entry.revision < last);
+    if let Some((entry, release)) = below.and_then(|entry| Some((entry, entry.sound()?)))
+        && release.status().is_pending()
+    {
+        let text = format!("Interrupted {}: superseded by {last}, which was removed", operation(release));
+        close(plan, entry.revision, Status::Failed, &text);
+    }
+}
+
 pub(super) fn close(plan: &mut Plan, revision: Revision, status: Status, description: &str) {
     plan.steps.push(Step::Close { revision, status: StatusWord(status), description: description.into() });
 }
