@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::classify::{State, classify, deployed, lying_labels};
+use super::classify::{State, classify, deployed, lying_labels, own};
 use super::evidence::{Evidence, Finding, HookPhase, Lease, Listed, NamespacePhase};
 use super::pending::{Liveness, liveness};
 use super::policy::{Intent, Policy, Strategy};
@@ -316,7 +316,7 @@ fn hooks_are_over(plan: &mut Plan, view: &View<'_>, policy: &Policy) -> bool {
 /// Refuses a `--to` that cannot be gone back to.
 fn target_fits(plan: &mut Plan, history: &History, policy: &Policy) -> bool {
     let Some(wanted) = policy.to else { return true };
-    let found = history.get(wanted).and_then(Entry::sound);
+    let found = history.get(wanted).and_then(|entry| own(history, entry));
     let fits = found.is_some() && Some(wanted) < plan.revision;
     if !fits {
         plan.refuse(format!("revision {wanted} is not a readable record below the newest one"), Some("--to REVISION"));

@@ -1,5 +1,6 @@
 //! The steps of a plan, in the order in which a crash between any two leaves a state that can be repaired.
 
+use super::classify::own;
 use super::policy::Policy;
 use super::view::View;
 use super::{Change, ChangeAction, Plan, StatusWord, Step, Verdict, deletes};
@@ -75,7 +76,7 @@ pub(super) fn supersede(plan: &mut Plan, history: &History, keep: Option<Revisio
 /// Marks the record right below `last` failed if it is pending: with `last` gone it would lock the release again.
 pub(super) fn close_below(plan: &mut Plan, history: &History, last: Revision) {
     let below = history.entries().iter().rev().find(|entry| entry.revision < last);
-    if let Some((entry, release)) = below.and_then(|entry| Some((entry, entry.sound()?)))
+    if let Some((entry, release)) = below.and_then(|entry| Some((entry, own(history, entry)?)))
         && release.status().is_pending()
     {
         let text = format!("Interrupted {}: superseded by {last}, which was removed", operation(release));
@@ -142,7 +143,7 @@ pub(super) fn completed(release: &Release) -> String {
 
 /// All revisions from the target to the interrupted one: what any of them set may be removed, nothing older.
 fn baseline(history: &History, target: Revision, last: Revision) -> Vec<Revision> {
-    let between = |entry: &&Entry| (target..=last).contains(&entry.revision) && entry.sound().is_some();
+    let between = |entry: &&Entry| (target..=last).contains(&entry.revision) && own(history, entry).is_some();
     history.entries().iter().filter(between).map(|entry| entry.revision).collect()
 }
 
@@ -151,7 +152,7 @@ fn fail_pending(plan: &mut Plan, history: &History, upto: Revision, target: Revi
     let open = history.entries().iter().filter(|e| e.revision > target && e.revision <= upto);
     for entry in open {
         if let Some(release) =
-            entry.sound().filter(|r| r.status().is_pending() || entry.revision == upto && !is_closed(r))
+            own(history, entry).filter(|r| r.status().is_pending() || entry.revision == upto && !is_closed(r))
         {
             let text = format!("Interrupted {}: rolled back to {target}", operation(release));
             close(plan, entry.revision, Status::Failed, &text);

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::classify::inconsistent;
 use crate::release::{Entry, History, Release, Revision, Status};
 
 /// The search for a revision to go back to.
@@ -37,11 +38,14 @@ pub enum Suspects {
 pub fn target(history: &History, before: Revision, suspects: Suspects) -> Search {
     let epoch = epoch(history, before);
     let mut found = [None; 3];
-    let mut skipped = Vec::new();
+    let (mut clean, mut skipped) = (Vec::new(), Vec::new());
     for entry in epoch.iter().rev() {
         match grade(history, entry) {
             Grade::Deployed => found[0] = found[0].or(Some(entry.revision)),
-            Grade::Clean => found[1] = found[1].or(Some(entry.revision)),
+            Grade::Clean => {
+                found[1] = found[1].or(Some(entry.revision));
+                clean.push(entry.revision);
+            }
             Grade::Suspect(reason) => {
                 found[2] = found[2].or(Some(entry.revision));
                 skipped.push(Skipped { revision: entry.revision, reason });
@@ -51,8 +55,9 @@ pub fn target(history: &History, before: Revision, suspects: Suspects) -> Search
     }
     let suspect = found[2].filter(|_| suspects == Suspects::Allow);
     let target = found[0].or(found[1]).or(suspect);
-    if let (Some(_), Some(passed)) = (found[0], found[1].filter(|clean| found[0] < Some(*clean))) {
-        skipped.push(Skipped { revision: passed, reason: "a record that says deployed goes first".into() });
+    if found[0].is_some() {
+        let reason = || "a record that says deployed goes first".into();
+        skipped.extend(clean.into_iter().map(|revision| Skipped { revision, reason: reason() }));
     }
     // What lies below the target was not passed over.
     skipped.retain(|skip| target.is_none_or(|target| skip.revision > target));
@@ -104,6 +109,9 @@ enum Grade {
 
 fn grade(history: &History, entry: &Entry) -> Grade {
     let Some(release) = entry.sound() else { return Grade::No("its record cannot be read".into()) };
+    if let Some(why) = inconsistent(history, entry) {
+        return Grade::No(why);
+    }
     match release.status() {
         Status::Deployed => Grade::Deployed,
         Status::Superseded => suspicion(history, entry.revision, release).map_or(Grade::Clean, Grade::Suspect),
@@ -157,8 +165,10 @@ fn successor(history: &History, revision: Revision) -> Option<&Entry> {
     history.entries().iter().find(|entry| entry.revision > revision)
 }
 
+/// Whether a rollback failed under Helm. One that was interrupted and then closed by a repair relabelled nothing.
 fn is_failed_rollback(release: &Release) -> bool {
     release.status() == &Status::Failed
+        && !release.info().description.starts_with("Interrupted")
         && (release.info().rollback_revision > 0 || release.info().description.starts_with("Rollback"))
 }
 
