@@ -22,7 +22,8 @@ pub fn decide(history: &History, evidence: &Evidence, intent: Intent, policy: &P
     plan.evidence.extend(evidence.weaker.iter().map(|why| finding(why.clone(), "weaker evidence")));
     match state {
         State::Absent => absent(&mut plan, evidence),
-        State::Uninstalled | State::Healthy | State::NotStuck => {}
+        State::Healthy | State::NotStuck => {}
+        State::Uninstalled => labels(&mut plan, history),
         State::Untidy => tidy(&mut plan, history),
         State::InProgress | State::Interrupted => pending(&mut plan, history, evidence, policy),
         State::InterruptedUninstall => uninstalling(&mut plan, history, evidence, intent, policy),
@@ -54,6 +55,14 @@ fn tidy(plan: &mut Plan, history: &History) {
     }
     steps::supersede(plan, history, plan.target);
     steps::relabel(plan, lying_labels(history));
+}
+
+/// The release is gone and its records stay; only labels can be put right.
+fn labels(plan: &mut Plan, history: &History) {
+    steps::relabel(plan, lying_labels(history));
+    if plan.acts() {
+        plan.verdict = Verdict::Tidy;
+    }
 }
 
 fn unreadable(plan: &mut Plan, why: &str, policy: &Policy) {
