@@ -23,7 +23,7 @@ pub fn decide(history: &History, evidence: &Evidence, intent: Intent, policy: &P
     match state {
         State::Absent => absent(&mut plan, evidence),
         State::Healthy | State::NotStuck => {}
-        State::Uninstalled => labels(&mut plan, history),
+        State::Uninstalled => kept_history(&mut plan, history),
         State::Untidy => tidy(&mut plan, history),
         State::InProgress | State::Interrupted => pending(&mut plan, history, evidence, policy),
         State::InterruptedUninstall => uninstalling(&mut plan, history, evidence, intent, policy),
@@ -57,8 +57,9 @@ fn tidy(plan: &mut Plan, history: &History) {
     steps::relabel(plan, lying_labels(history));
 }
 
-/// The release is gone and its records stay; only labels can be put right.
-fn labels(plan: &mut Plan, history: &History) {
+/// The release is gone and its records stay: they are put right, and there is nothing to go back to.
+fn kept_history(plan: &mut Plan, history: &History) {
+    steps::supersede(plan, history, deployed(history).next_back().map(|entry| entry.revision));
     steps::relabel(plan, lying_labels(history));
     if plan.acts() {
         plan.verdict = Verdict::Tidy;
@@ -143,7 +144,7 @@ fn choose(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) 
     let half_done = !view.unapplied().is_empty() || applied && !ready && view.has_leftovers();
     if let Some(target) = plan.target
         && same_manifest(history, target, view.release)
-        && half_done
+        && (half_done || policy.strategy == Strategy::Rollback)
     {
         return steps::resume(plan, history, view, policy);
     }
