@@ -8,7 +8,7 @@ use super::pending::{Liveness, liveness};
 use super::policy::{Intent, Policy, Strategy};
 use super::target::begins_at_uninstalling;
 use super::view::{PostHooks, View};
-use super::{Plan, Refusal, Search, Skipped, Step, Suspects, Verdict, Wait, deletes, rollback_target, steps, target};
+use super::{Plan, Refusal, Step, Verdict, Wait, deletes, goal, rollback_target, steps};
 use crate::release::{Entry, History, Release, Revision, Status};
 
 /// What to do about a release. Total: every history has an answer.
@@ -116,10 +116,10 @@ fn interrupted(plan: &mut Plan, history: &History, evidence: &Evidence, policy: 
     if !may_act(plan, evidence, policy) {
         return;
     }
-    let search = search(history, last.revision, policy);
-    plan.skipped = search.skipped;
-    plan.target = search.target;
-    let view = View { evidence, last: last.revision, release, target: search.target };
+    let goal = goal(history, last.revision, policy);
+    plan.skipped = goal.skipped;
+    plan.target = goal.target;
+    let view = View { evidence, last: last.revision, release, target: goal.target, baseline: goal.baseline };
     facts(plan, &view);
     if !hooks_are_over(plan, &view, policy) || !target_fits(plan, history, policy) {
         return;
@@ -236,7 +236,8 @@ fn uninstalling(plan: &mut Plan, history: &History, evidence: &Evidence, intent:
     if !author_is_gone(plan, history, evidence, policy) || !may_act(plan, evidence, policy) {
         return;
     }
-    let view = View { evidence, last: last.revision, release, target: Some(last.revision) };
+    let baseline = vec![last.revision];
+    let view = View { evidence, last: last.revision, release, target: Some(last.revision), baseline };
     facts(plan, &view);
     if !hooks_are_over(plan, &view, policy) {
         return;
@@ -381,19 +382,6 @@ fn foreign_objects(plan: &mut Plan, view: &View<'_>, revision: Revision) {
             plan.refuse(format!("{} belongs to release {namespace}/{name}", seen.id), None);
         }
     }
-}
-
-fn search(history: &History, last: Revision, policy: &Policy) -> Search {
-    let suspects = if policy.allow_suspect_target { Suspects::Allow } else { Suspects::Skip };
-    let mut search = target(history, last, suspects);
-    if let Some(wanted) = policy.to {
-        if let Some(found) = search.target.filter(|found| *found != wanted) {
-            search.skipped.insert(0, Skipped { revision: found, reason: "--to names another".into() });
-        }
-        search.skipped.retain(|skip| skip.revision != wanted);
-        search.target = Some(wanted);
-    }
-    search
 }
 
 /// A pending rollback's own target: a person was fleeing the last deployed revision.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::Wait;
 use super::evidence::{Evidence, Finding, Lease};
 use super::policy::{AssumeDead, Policy};
 use super::view::View;
-use super::{Suspects, Wait, target};
 use crate::release::{History, Status};
 
 /// Whether the author may be at work.
@@ -55,8 +55,7 @@ fn patience(history: &History, evidence: &Evidence, policy: &Policy) -> (Duratio
     let Some((last, release)) = history.last().and_then(|last| Some((last.revision, last.sound()?))) else {
         return writing;
     };
-    let target = target(history, last, Suspects::Skip).target;
-    let view = View { evidence, last, release, target };
+    let view = View { evidence, last, release, target: None, baseline: vec![last] };
     let waiting_for_hook = view.active_hooks().next().is_some();
     let waiting_for_objects = if release.status() == &Status::Uninstalling {
         view.terminating(last).next().is_some()

@@ -16,7 +16,7 @@ pub(super) fn rollback(plan: &mut Plan, history: &History, view: &View<'_>, targ
     plan.verdict = Verdict::Rollback;
     plan.steps.push(Step::CreateRollback { revision, target });
     fail_pending(plan, history, view.last, target);
-    apply(plan, view, target, baseline(history, target, view.last), policy);
+    apply(plan, view, target, view.baseline.clone(), policy);
     close(plan, revision, Status::Deployed, &format!("Rollback to {target}"));
     supersede(plan, history, Some(revision));
 }
@@ -29,7 +29,7 @@ pub(super) fn resume(plan: &mut Plan, history: &History, view: &View<'_>, policy
     if let Some(below) = history.entries().iter().rev().find(|entry| entry.revision < view.last) {
         fail_pending(plan, history, below.revision, target);
     }
-    apply(plan, view, view.last, baseline(history, target, view.last), policy);
+    apply(plan, view, view.last, view.baseline.clone(), policy);
     close(plan, view.last, Status::Deployed, &completed(view.release));
     supersede(plan, history, Some(view.last));
 }
@@ -139,12 +139,6 @@ pub(super) fn completed(release: &Release) -> String {
         | Status::PendingRollback
         | Status::Other(_) => release.info().description.clone(),
     }
-}
-
-/// All revisions from the target to the interrupted one: what any of them set may be removed, nothing older.
-fn baseline(history: &History, target: Revision, last: Revision) -> Vec<Revision> {
-    let between = |entry: &&Entry| (target..=last).contains(&entry.revision) && own(history, entry).is_some();
-    history.entries().iter().filter(between).map(|entry| entry.revision).collect()
 }
 
 /// Marks the pending records from above `target` to `upto` failed.

@@ -1,8 +1,11 @@
 //! Which revision is "last deployed": the one to go back to. Never "revision minus one".
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
-use super::classify::inconsistent;
+use super::classify::{inconsistent, own};
+use super::policy::Policy;
 use crate::release::{Entry, History, Release, Revision, Status};
 
 /// The search for a revision to go back to.
@@ -30,6 +33,41 @@ pub enum Suspects {
     Skip,
     /// Taken where nothing better is found.
     Allow,
+}
+
+/// Where a repair of the newest record may go, and what it takes back on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Goal {
+    /// The revision to go back to: the one that is named, else the last deployed one.
+    pub target: Option<Revision>,
+    /// The last deployed revision, whatever was named.
+    pub last_deployed: Option<Revision>,
+    /// Whose fields and objects may be removed, lowest first: the last deployed revision and all after it, and the
+    /// target. Where none was deployed, all of the epoch.
+    pub baseline: Vec<Revision>,
+    /// What was passed over, each with its reason.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Where a repair of the record `last` may go. An uninstall goes nowhere: its own objects are all that it is about.
+#[must_use]
+pub fn goal(history: &History, last: Revision, policy: &Policy) -> Goal {
+    if history.get(last).and_then(Entry::status) == Some(&Status::Uninstalling) {
+        return Goal { target: Some(last), last_deployed: None, baseline: vec![last], skipped: Vec::new() };
+    }
+    let suspects = if policy.allow_suspect_target { Suspects::Allow } else { Suspects::Skip };
+    let Search { target: last_deployed, mut skipped } = target(history, last, suspects);
+    if let Some(wanted) = policy.to {
+        if let Some(found) = last_deployed.filter(|found| *found != wanted) {
+            skipped.insert(0, Skipped { revision: found, reason: "--to names another".into() });
+        }
+        skipped.retain(|skip| skip.revision != wanted);
+    }
+    let first = last_deployed.or_else(|| epoch(history, last).first().map(|entry| entry.revision)).unwrap_or(last);
+    let counts = |entry: &&Entry| (first..=last).contains(&entry.revision) || policy.to == Some(entry.revision);
+    let known = history.entries().iter().filter(counts).filter(|entry| own(history, entry).is_some());
+    let baseline: BTreeSet<_> = known.map(|entry| entry.revision).collect();
+    Goal { target: policy.to.or(last_deployed), last_deployed, baseline: baseline.into_iter().collect(), skipped }
 }
 
 /// Finds the revision to go back to below `before`: the highest `deployed` one of the current epoch, else the highest

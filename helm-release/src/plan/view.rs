@@ -10,6 +10,8 @@ pub(super) struct View<'a> {
     pub(super) last: Revision,
     pub(super) release: &'a Release,
     pub(super) target: Option<Revision>,
+    /// The revisions whose objects count; see [`super::Goal`].
+    pub(super) baseline: Vec<Revision>,
 }
 
 /// How the hooks that run after the objects were applied stand.
@@ -58,11 +60,9 @@ impl<'a> View<'a> {
         self.stale(self.last).any(|seen| seen.live.as_ref().is_some_and(Live::is_ours))
     }
 
-    /// The objects that a revision from the target to the last lists; what was dropped before that stays out.
+    /// The objects that a revision of the baseline lists; what was dropped before that stays out.
     fn in_question(&self) -> impl Iterator<Item = &'a Seen> {
-        let (target, last) = (self.target, self.last);
-        let counts = move |revision: &Revision| target.is_none_or(|target| *revision >= target) && *revision <= last;
-        self.evidence.objects.iter().filter(move |seen| seen.listed.iter().any(counts))
+        self.evidence.objects.iter().filter(|seen| seen.listed.iter().any(|at| self.baseline.contains(at)))
     }
 
     /// No object differs from the baseline: what the target lists holds it, what only the last lists is not there.
