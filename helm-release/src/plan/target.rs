@@ -193,10 +193,13 @@ fn suspicion(history: &History, revision: Revision, release: &Release) -> Option
     bad.map(|why| format!("a rollback to {to}, which is no good revision: {why}"))
 }
 
-/// Descriptions that Helm leaves on an operation that did not end, or ended badly; and ours.
+/// Descriptions that Helm leaves on an operation that did not end, or ended badly; and ours. A person's own may speak of
+/// failures, too.
 fn unfinished(description: &str) -> bool {
-    let begun = ["Preparing upgrade", "Initial install underway", "Interrupted"];
-    begun.iter().any(|text| description.starts_with(text)) || description.contains("failed")
+    let begun = ["Preparing upgrade", "Initial install underway", "Deletion in progress", "Interrupted"];
+    let failing = ["Release \"", "Upgrade \"", "Rollback \""];
+    begun.iter().any(|text| description.starts_with(text))
+        || failing.iter().any(|text| description.starts_with(text)) && description.contains("\" failed")
 }
 
 fn successor(history: &History, revision: Revision) -> Option<&Entry> {
