@@ -6,7 +6,7 @@ use super::classify::{State, classify, deployed, lying_labels, own};
 use super::evidence::{Evidence, Finding, HookPhase, Lease, Listed, NamespacePhase};
 use super::pending::{Liveness, liveness};
 use super::policy::{Intent, Policy, Strategy};
-use super::target::begins_at_uninstalling;
+use super::target::{BROUGHT_BACK, begins_at_uninstalling};
 use super::view::{PostHooks, View};
 use super::{Plan, Refusal, Step, Verdict, Wait, deletes, goal, rollback_target, steps};
 use crate::release::{Entry, History, Release, Revision, Status};
@@ -276,7 +276,7 @@ fn complete(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy
 fn restore(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) {
     plan.verdict = Verdict::Restore;
     steps::apply(plan, view, view.last, vec![view.last], policy);
-    steps::close(plan, view.last, Status::Deployed, "Interrupted uninstall: brought back");
+    steps::close(plan, view.last, Status::Deployed, BROUGHT_BACK);
     steps::supersede(plan, history, Some(view.last));
 }
 

@@ -8,6 +8,9 @@ use super::classify::{inconsistent, own};
 use super::policy::Policy;
 use crate::release::{Entry, History, Release, Revision, Status};
 
+/// The description of a record that was brought back from an interrupted uninstall. It keeps the time of that uninstall.
+pub(super) const BROUGHT_BACK: &str = "Brought back: its uninstall was interrupted";
+
 /// The search for a revision to go back to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
@@ -126,7 +129,9 @@ fn ends_epoch(entry: &Entry) -> bool {
     match release.status() {
         Status::Uninstalled | Status::Uninstalling => true,
         Status::Superseded => {
-            release.info().deleted.is_some() || release.info().description == "superseded by new release"
+            let info = release.info();
+            let uninstalled = info.deleted.is_some() && info.description != BROUGHT_BACK;
+            uninstalled || info.description == "superseded by new release"
         }
         Status::Unknown
         | Status::Deployed
