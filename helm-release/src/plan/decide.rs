@@ -119,7 +119,14 @@ fn interrupted(plan: &mut Plan, history: &History, evidence: &Evidence, policy: 
     let goal = goal(history, last.revision, policy);
     plan.skipped = goal.skipped;
     plan.target = goal.target;
-    let view = View { evidence, last: last.revision, release, target: goal.target, baseline: goal.baseline };
+    let view = View {
+        evidence,
+        last: last.revision,
+        release,
+        target: goal.target,
+        last_deployed: goal.last_deployed,
+        baseline: goal.baseline,
+    };
     facts(plan, &view);
     if !hooks_are_over(plan, &view, policy) || !target_fits(plan, history, policy) {
         return;
@@ -163,7 +170,7 @@ fn choose(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) 
         };
     }
     match plan.target {
-        _ if view.is_untouched() && plan.target.is_some() => unlock(plan, history, view),
+        Some(target) if view.last_deployed == Some(target) && view.is_untouched() => unlock(plan, history, view),
         Some(target) => steps::rollback(plan, history, view, target, policy),
         None if begins_at_uninstalling(history, view.last) => {
             plan.refuse("an interrupted uninstall lies below the pending record".into(), Some("--strategy"));
@@ -237,7 +244,8 @@ fn uninstalling(plan: &mut Plan, history: &History, evidence: &Evidence, intent:
         return;
     }
     let baseline = vec![last.revision];
-    let view = View { evidence, last: last.revision, release, target: Some(last.revision), baseline };
+    let view =
+        View { evidence, last: last.revision, release, target: Some(last.revision), last_deployed: None, baseline };
     facts(plan, &view);
     if !hooks_are_over(plan, &view, policy) {
         return;

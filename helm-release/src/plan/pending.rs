@@ -55,7 +55,7 @@ fn patience(history: &History, evidence: &Evidence, policy: &Policy) -> (Duratio
     let Some((last, release)) = history.last().and_then(|last| Some((last.revision, last.sound()?))) else {
         return writing;
     };
-    let view = View { evidence, last, release, target: None, baseline: vec![last] };
+    let view = View { evidence, last, release, target: None, last_deployed: None, baseline: vec![last] };
     let waiting_for_hook = view.active_hooks().next().is_some();
     let waiting_for_objects = if release.status() == &Status::Uninstalling {
         view.terminating(last).next().is_some()

@@ -10,6 +10,7 @@ pub(super) struct View<'a> {
     pub(super) last: Revision,
     pub(super) release: &'a Release,
     pub(super) target: Option<Revision>,
+    pub(super) last_deployed: Option<Revision>,
     /// The revisions whose objects count; see [`super::Goal`].
     pub(super) baseline: Vec<Revision>,
 }
