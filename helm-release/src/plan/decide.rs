@@ -162,7 +162,7 @@ fn choose(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) 
         };
     }
     let bound_elsewhere = policy.to.is_some_and(|to| !same_manifest(history, to, view.release));
-    if applied && ready && !bound_elsewhere {
+    if applied && ready && !bound_elsewhere && !view.may_not_have_begun() {
         return match view.post_hooks() {
             PostHooks::Settled => finish(plan, history, view, policy),
             PostHooks::Failed => close(plan, history, view, policy, "a hook after the objects failed"),

@@ -114,6 +114,27 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Whether the objects hold the last manifest only because it changes none of them, and nothing shows that the
+    /// hooks before it ended well. A repair runs no hooks, so a rollback needs none.
+    pub(super) fn may_not_have_begun(&self) -> bool {
+        let (pre, post) = match self.release.status() {
+            Status::PendingInstall => ("pre-install", "post-install"),
+            Status::PendingUpgrade => ("pre-upgrade", "post-upgrade"),
+            Status::PendingRollback
+            | Status::Unknown
+            | Status::Deployed
+            | Status::Uninstalled
+            | Status::Superseded
+            | Status::Failed
+            | Status::Uninstalling
+            | Status::Other(_) => return false,
+        };
+        let hooks = self.release.hooks();
+        let missed = |hook: &crate::release::Hook| hook.runs_at(pre) && self.hook_phase(hook) != HookPhase::Succeeded;
+        let later = |hook: &crate::release::Hook| hook.runs_at(post) && self.hook_phase(hook) != HookPhase::Missing;
+        self.is_untouched() && hooks.iter().any(missed) && !hooks.iter().any(later)
+    }
+
     /// A live hook object of this operation speaks first; for one that is gone, the record does, where its run is not
     /// older than the record itself (a rollback by Helm 3 copies the old one).
     fn hook_phase(&self, hook: &crate::release::Hook) -> HookPhase {
