@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::classify::{State, classify, deployed, lying_labels, own};
-use super::evidence::{Evidence, Finding, HookPhase, Lease, Listed, NamespacePhase};
+use super::evidence::{Evidence, Finding, HookObject, HookPhase, Lease, Listed, NamespacePhase};
 use super::pending::{Liveness, liveness};
 use super::policy::{Intent, Policy, Strategy};
 use super::target::{BROUGHT_BACK, begins_at_uninstalling};
@@ -323,11 +323,18 @@ fn may_act(plan: &mut Plan, evidence: &Evidence, policy: &Policy) -> bool {
 
 /// Whether no hook is at work. One that is may be a schema migration: it is waited for, not killed.
 fn hooks_are_over(plan: &mut Plan, view: &View<'_>, policy: &Policy) -> bool {
-    let active: Vec<_> = view.active_hooks().map(|hook| hook.id.to_string()).collect();
-    if active.is_empty() || policy.stop_hooks {
+    let stays = |hook: &&HookObject| !(policy.stop_hooks && hook.born);
+    let active: Vec<_> = view.active_hooks().filter(stays).collect();
+    if active.is_empty() {
         return true;
     }
-    let reason = format!("hook {} is still running; --stop-hooks deletes it", active.join(", "));
+    let names: Vec<_> = active.iter().map(|hook| hook.id.to_string()).collect();
+    let way_out = if active.iter().all(|hook| hook.born) {
+        "--stop-hooks deletes it"
+    } else {
+        "it is older than the interrupted operation, so it is not stopped"
+    };
+    let reason = format!("hook {} is still running; {way_out}", names.join(", "));
     plan.wait_for(Wait { reason, until: None, author: false });
     false
 }
