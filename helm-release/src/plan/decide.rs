@@ -353,7 +353,9 @@ fn target_fits(plan: &mut Plan, history: &History, policy: &Policy) -> bool {
 /// What stands in the way of the steps that were chosen: then none of them is taken.
 fn obstacles(plan: &mut Plan, view: &View<'_>, policy: &Policy) {
     let Some((revision, _)) = plan.applies() else {
-        if matches!(plan.verdict, Verdict::Uninstall | Verdict::CompleteUninstall) {
+        // An unlock touches no object and asks for none.
+        let deletes = [Verdict::Uninstall, Verdict::CompleteUninstall, Verdict::Finish, Verdict::Close];
+        if deletes.contains(&plan.verdict) {
             unknown_kinds(plan, view, None, policy);
         }
         return;
