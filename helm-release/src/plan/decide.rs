@@ -20,6 +20,13 @@ pub fn decide(history: &History, evidence: &Evidence, intent: Intent, policy: &P
     let state = classify(history, evidence, policy);
     let mut plan = Plan::new(history, state.clone());
     plan.evidence.extend(evidence.weaker.iter().map(|why| finding(why.clone(), "weaker evidence")));
+    for copy in history.copies() {
+        let what = format!(
+            "{} is a copy of revision {}: it is set aside, and a purge leaves it",
+            copy.stored.key, copy.revision
+        );
+        plan.note(what, "records");
+    }
     match state {
         State::Absent => absent(&mut plan, evidence),
         State::Healthy | State::NotStuck => {}
