@@ -181,7 +181,7 @@ const RECORD_TIME: &str = "2026-01-01T00:00:00Z";
 #[test]
 fn every_case_is_planned_as_its_file_says() {
     let files = case_files();
-    assert!(files.len() >= 100, "only {} cases in {FOLDER}", files.len());
+    assert!(files.len() >= 190, "only {} cases in {FOLDER}", files.len());
     let mut wrong = String::new();
     for file in &files {
         if let Err(why) = check(file) {
@@ -198,6 +198,17 @@ fn planning_again_gives_the_same_plan() {
         let case = read(&file).unwrap();
         let (once, twice) = (plan(&case), plan(&case));
         assert_eq!(serde_json::to_string(&once).unwrap(), serde_json::to_string(&twice).unwrap());
+    }
+}
+
+#[test]
+fn a_copy_of_a_record_is_named_by_its_object() {
+    let case = read(&Path::new(FOLDER).join("record-that-was-copied-does-not-count-twice.yaml")).unwrap();
+    let copies: Vec<_> = case.history.iter().filter_map(|record| record.key.clone()).collect();
+    let evidence = plan(&case).evidence;
+    assert!(!copies.is_empty());
+    for copy in copies {
+        assert!(evidence.iter().any(|finding| finding.fact.contains(&copy)), "{copy}: {evidence:?}");
     }
 }
 
@@ -295,6 +306,7 @@ fn evidence(case: &Case, now: DateTime<Utc>) -> Evidence {
         None => Lease::Free,
         Some("held") => Lease::Held { holder: "gwrepair".into(), until: now + TimeDelta::seconds(30) },
         Some("expired") => Lease::Expired { holder: "gwrepair".into() },
+        Some("unreadable") => Lease::Unreadable("leases.coordination.k8s.io is forbidden".into()),
         Some(other) => panic!("lease {other}"),
     };
     let last_sign = case.silent.map(|seconds| now - TimeDelta::seconds(seconds));

@@ -10,8 +10,8 @@ use super::probe::Probe;
 use super::scene::{self, Scene};
 use crate::cluster::{self, Kinds, Place, Resource, Stop, Wire, encode};
 use crate::manifest::{Manifest, ObjectId};
-use crate::plan::{Author, Deployer, Evidence, HookObject, HookPhase, Lease, NamespacePhase, Policy, Suspects, target};
-use crate::release::{ApplyMethod, Entry, History, Hook, Release, Revision, Status};
+use crate::plan::{Author, Deployer, Evidence, Goal, HookObject, HookPhase, Lease, NamespacePhase, Policy, goal};
+use crate::release::{ApplyMethod, Entry, History, Hook, Release, Status};
 
 /// The manager that Helm itself is, where no live object tells better.
 const HELM: &str = "helm";
@@ -45,11 +45,11 @@ impl Observation {
         Self { history, evidence, scene: Scene::default(), manager: HELM.into() }
     }
 
-    /// Reads the objects of all revisions from the target to the last, and tries their manifests on them.
+    /// Reads the objects of all revisions in question, and tries manifests on them.
     pub(super) async fn look(&mut self, wire: &Wire, policy: &Policy, stop: &Stop) -> Result<(), Error> {
         let Some((last, release)) = open_operation(&self.history) else { return Ok(()) };
         let (last, release) = (last.clone(), release.clone());
-        let revisions = in_question(&self.history, last.revision, policy);
+        let Goal { target, baseline: revisions, .. } = goal(&self.history, last.revision, policy);
         self.scene = Scene::gather(wire, &self.history, &revisions, stop).await?;
         self.manager = manager(&self.scene, release.apply_method());
         self.evidence.unknown_kinds = self.scene.unknown.clone();
@@ -59,7 +59,7 @@ impl Observation {
             self.scene.hooks.insert(hook.id.clone(), resource);
             self.evidence.hooks.push(hook);
         }
-        let probe = Probe { wire, observation: self, last: &last, revisions: &revisions, stop };
+        let probe = Probe { wire, observation: self, last: &last, target, revisions: &revisions, stop };
         let (objects, weaker) = probe.all().await?;
         self.evidence.objects = objects;
         self.evidence.weaker = weaker;
@@ -91,14 +91,6 @@ pub(super) fn open_operation(history: &History) -> Option<(&Entry, &Release)> {
         | Status::Other(_) => Some((last, release)),
         Status::Deployed | Status::Uninstalled | Status::Superseded | Status::Failed => None,
     }
-}
-
-/// All readable revisions from the target to the last.
-fn in_question(history: &History, last: Revision, policy: &Policy) -> Vec<Revision> {
-    let suspects = if policy.allow_suspect_target { Suspects::Allow } else { Suspects::Skip };
-    let target = policy.to.or(target(history, last, suspects).target).unwrap_or(last);
-    let between = |entry: &&Entry| (target..=last).contains(&entry.revision) && entry.sound().is_some();
-    history.entries().iter().filter(between).map(|entry| entry.revision).collect()
 }
 
 pub(super) struct ManagedFields {

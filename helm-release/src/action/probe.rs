@@ -19,7 +19,9 @@ pub(super) struct Probe<'a> {
     pub(super) wire: &'a Wire,
     pub(super) observation: &'a Observation,
     pub(super) last: &'a Entry,
-    /// All revisions in question, the target first and the last at the end.
+    /// The revision to go back to.
+    pub(super) target: Option<Revision>,
+    /// All revisions in question, lowest first.
     pub(super) revisions: &'a [Revision],
     pub(super) stop: &'a Stop,
 }
@@ -82,14 +84,14 @@ impl Probe<'_> {
     async fn holds(&self, id: &ObjectId, item: &Item) -> Result<Holds, Error> {
         let (mut holds, mut weaker) = (BTreeSet::new(), Vec::new());
         let mut tried: Vec<(&Value, bool)> = Vec::new();
-        let ends = BTreeSet::from_iter(self.revisions.first().into_iter().chain(self.revisions.last()));
+        let ends = BTreeSet::from_iter([self.last.revision].into_iter().chain(self.target));
         for revision in ends.into_iter().rev() {
-            let Some(body) = item.bodies.get(revision).map(|object| &object.value) else { continue };
+            let Some(body) = item.bodies.get(&revision).map(|object| &object.value) else { continue };
             // Revisions that say the same share one try.
             let known = tried.iter().find(|(value, _)| *value == body).map(|(_, held)| *held);
             let held = match known {
                 Some(held) => held,
-                None => match self.attempt(id, item, *revision).await? {
+                None => match self.attempt(id, item, revision).await? {
                     Tried::Holds => true,
                     Tried::Differs => false,
                     Tried::Compared { holds, why } => {
@@ -100,7 +102,7 @@ impl Probe<'_> {
             };
             tried.push((body, held));
             if held {
-                holds.insert(*revision);
+                holds.insert(revision);
             }
         }
         Ok((holds, weaker))

@@ -5,7 +5,7 @@ use serde::ser::{Serialize, Serializer};
 use super::evidence::Evidence;
 use super::pending::{Liveness, liveness};
 use super::policy::Policy;
-use crate::release::{Entry, History, Mismatch, Status};
+use crate::release::{Entry, History, Mismatch, Release, Status};
 
 /// What a release is. Not the same as the word in its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,7 +112,12 @@ fn unreadable(entry: &Entry) -> Option<String> {
     }
 }
 
-fn inconsistent(history: &History, entry: &Entry) -> Option<String> {
+/// The release, if Helm can read it and its record says that it is this one's.
+pub(super) fn own<'a>(history: &History, entry: &'a Entry) -> Option<&'a Release> {
+    entry.sound().filter(|_| inconsistent(history, entry).is_none())
+}
+
+pub(super) fn inconsistent(history: &History, entry: &Entry) -> Option<String> {
     entry.mismatches(&history.name).into_iter().find_map(|mismatch| match mismatch {
         Mismatch::PayloadName(name) => Some(format!("its payload names release {name:?}")),
         Mismatch::PayloadRevision(revision) => Some(format!("its payload says revision {revision}")),
@@ -127,7 +132,8 @@ fn is_untidy(history: &History) -> bool {
 
 /// The records that say `deployed`, lowest first.
 pub(super) fn deployed(history: &History) -> impl DoubleEndedIterator<Item = &Entry> {
-    history.entries().iter().filter(|entry| entry.sound().is_some_and(|r| r.status() == &Status::Deployed))
+    let says_so = |entry: &&Entry| own(history, entry).is_some_and(|release| release.status() == &Status::Deployed);
+    history.entries().iter().filter(says_so)
 }
 
 /// The records whose labels `status` or `version` do not say what their payload does.
@@ -135,7 +141,6 @@ pub(super) fn lying_labels(history: &History) -> impl Iterator<Item = &Entry> {
     history.entries().iter().filter(|entry| {
         let mismatches = entry.mismatches(&history.name);
         let lies = mismatches.iter().any(|m| matches!(m, Mismatch::StatusLabel | Mismatch::VersionLabel));
-        let elsewhere = mismatches.iter().any(|m| matches!(m, Mismatch::PayloadName(_) | Mismatch::PayloadRevision(_)));
-        lies && !elsewhere && entry.sound().is_some()
+        lies && own(history, entry).is_some()
     })
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::classify::{State, classify, deployed, lying_labels};
-use super::evidence::{Evidence, Finding, HookPhase, NamespacePhase};
+use super::classify::{State, classify, deployed, lying_labels, own};
+use super::evidence::{Evidence, Finding, HookObject, HookPhase, Lease, Listed, NamespacePhase};
 use super::pending::{Liveness, liveness};
 use super::policy::{Intent, Policy, Strategy};
+use super::target::{BROUGHT_BACK, begins_at_uninstalling};
 use super::view::{PostHooks, View};
-use super::{Plan, Refusal, Search, Skipped, Step, Suspects, Verdict, Wait, deletes, rollback_target, steps, target};
+use super::{Plan, Refusal, Step, Verdict, Wait, deletes, goal, rollback_target, steps};
 use crate::release::{Entry, History, Release, Revision, Status};
 
 /// What to do about a release. Total: every history has an answer.
@@ -19,9 +20,17 @@ pub fn decide(history: &History, evidence: &Evidence, intent: Intent, policy: &P
     let state = classify(history, evidence, policy);
     let mut plan = Plan::new(history, state.clone());
     plan.evidence.extend(evidence.weaker.iter().map(|why| finding(why.clone(), "weaker evidence")));
+    for copy in history.copies() {
+        let what = format!(
+            "{} is a copy of revision {}: it is set aside, and a purge leaves it",
+            copy.stored.key, copy.revision
+        );
+        plan.note(what, "records");
+    }
     match state {
         State::Absent => absent(&mut plan, evidence),
-        State::Uninstalled | State::Healthy | State::NotStuck => {}
+        State::Healthy | State::NotStuck => {}
+        State::Uninstalled => kept_history(&mut plan, history),
         State::Untidy => tidy(&mut plan, history),
         State::InProgress | State::Interrupted => pending(&mut plan, history, evidence, policy),
         State::InterruptedUninstall => uninstalling(&mut plan, history, evidence, intent, policy),
@@ -55,6 +64,15 @@ fn tidy(plan: &mut Plan, history: &History) {
     steps::relabel(plan, lying_labels(history));
 }
 
+/// The release is gone and its records stay: they are put right, and there is nothing to go back to.
+fn kept_history(plan: &mut Plan, history: &History) {
+    steps::supersede(plan, history, deployed(history).next_back().map(|entry| entry.revision));
+    steps::relabel(plan, lying_labels(history));
+    if plan.acts() {
+        plan.verdict = Verdict::Tidy;
+    }
+}
+
 fn unreadable(plan: &mut Plan, why: &str, policy: &Policy) {
     let Some(revision) = plan.revision else { return };
     if policy.quarantine {
@@ -79,11 +97,25 @@ fn undecided(plan: &mut Plan, word: &str, history: &History, evidence: &Evidence
 
 /// A pending record: is its author alive, is a hook at work, and if neither, what is to be done.
 fn pending(plan: &mut Plan, history: &History, evidence: &Evidence, policy: &Policy) {
-    match liveness(history, evidence, policy) {
-        Liveness::Alive(wait) => return plan.wait_for(wait),
-        Liveness::PresumedDead(why) => plan.evidence.push(why),
+    if author_is_gone(plan, history, evidence, policy) {
+        interrupted(plan, history, evidence, policy);
     }
-    interrupted(plan, history, evidence, policy);
+}
+
+fn author_is_gone(plan: &mut Plan, history: &History, evidence: &Evidence, policy: &Policy) -> bool {
+    if let Lease::Unreadable(why) = &evidence.author.lease {
+        plan.note(format!("the Lease of this release could not be read: {why}"), "weaker evidence");
+    }
+    match liveness(history, evidence, policy) {
+        Liveness::Alive(wait) => {
+            plan.wait_for(wait);
+            false
+        }
+        Liveness::PresumedDead(why) => {
+            plan.evidence.push(why);
+            true
+        }
+    }
 }
 
 fn interrupted(plan: &mut Plan, history: &History, evidence: &Evidence, policy: &Policy) {
@@ -91,19 +123,22 @@ fn interrupted(plan: &mut Plan, history: &History, evidence: &Evidence, policy: 
     if !may_act(plan, evidence, policy) {
         return;
     }
-    let search = search(history, last.revision, policy);
-    plan.skipped = search.skipped;
-    plan.target = search.target;
-    let view = View { evidence, last: last.revision, release, target: search.target };
+    let goal = goal(history, last.revision, policy);
+    plan.skipped = goal.skipped;
+    plan.target = goal.target;
+    let view = View {
+        evidence,
+        last: last.revision,
+        release,
+        target: goal.target,
+        last_deployed: goal.last_deployed,
+        baseline: goal.baseline,
+    };
     facts(plan, &view);
     if !hooks_are_over(plan, &view, policy) || !target_fits(plan, history, policy) {
         return;
     }
     plan.alternative = alternative(release, history, plan.target);
-    if is_uninstalling_below(history, last, plan.target) && policy.strategy == Strategy::Auto {
-        plan.refuse("an interrupted uninstall lies below the pending record".into(), Some("--strategy"));
-        return;
-    }
     choose(plan, history, &view, policy);
     deletes::hooks(plan, &view, policy);
     obstacles(plan, &view, policy);
@@ -117,12 +152,13 @@ fn choose(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) 
         Strategy::Finish if applied => return finish(plan, history, view, policy),
         Strategy::Finish => return steps::refuse_finish(plan, view),
         Strategy::Unlock => return unlock(plan, history, view),
-        Strategy::Uninstall => return scoped_uninstall(plan, view, policy),
+        Strategy::Uninstall => return scoped_uninstall(plan, history, view, policy),
         Strategy::Auto | Strategy::Rollback => {}
     }
+    let half_done = !view.unapplied().is_empty() || applied && !ready && view.has_leftovers();
     if let Some(target) = plan.target
         && same_manifest(history, target, view.release)
-        && !applied
+        && (half_done || policy.strategy == Strategy::Rollback)
     {
         return steps::resume(plan, history, view, policy);
     }
@@ -132,7 +168,8 @@ fn choose(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) 
             None => plan.refuse("there is no revision to go back to".into(), Some("--to REVISION")),
         };
     }
-    if applied && ready {
+    let bound_elsewhere = policy.to.is_some_and(|to| !same_manifest(history, to, view.release));
+    if applied && ready && !bound_elsewhere && !view.may_not_have_begun() {
         return match view.post_hooks() {
             PostHooks::Settled => finish(plan, history, view, policy),
             PostHooks::Failed => close(plan, history, view, policy, "a hook after the objects failed"),
@@ -140,8 +177,11 @@ fn choose(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) 
         };
     }
     match plan.target {
-        _ if view.is_untouched() && plan.target.is_some() => unlock(plan, history, view),
+        Some(target) if view.last_deployed == Some(target) && view.is_untouched() => unlock(plan, history, view),
         Some(target) => steps::rollback(plan, history, view, target, policy),
+        None if begins_at_uninstalling(history, view.last) => {
+            plan.refuse("an interrupted uninstall lies below the pending record".into(), Some("--strategy"));
+        }
         None => first_install(plan, history, view, policy),
     }
 }
@@ -153,7 +193,7 @@ fn first_install(plan: &mut Plan, history: &History, view: &View<'_>, policy: &P
         plan.note("there is no revision to go back to, so every object is kept".into(), "records");
         unlock(plan, history, view);
     } else if living.is_empty() {
-        scoped_uninstall(plan, view, policy);
+        scoped_uninstall(plan, history, view, policy);
     } else {
         for seen in living {
             plan.note(format!("{} lives: it is or has been in service, or holds data", seen.id), "live object");
@@ -162,11 +202,13 @@ fn first_install(plan: &mut Plan, history: &History, view: &View<'_>, policy: &P
     }
 }
 
-fn scoped_uninstall(plan: &mut Plan, view: &View<'_>, policy: &Policy) {
+fn scoped_uninstall(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) {
     plan.verdict = Verdict::Uninstall;
     plan.target = None;
     deletes::scoped(plan, view, policy);
     steps::delete_objects(plan);
+    steps::close_below(plan, history, view.last);
+    steps::supersede(plan, history, deployed(history).next_back().map(|entry| entry.revision));
     plan.steps.push(Step::DeleteRecord { revision: view.last });
 }
 
@@ -205,10 +247,12 @@ fn close(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy, w
 /// An uninstall that did not end: by what lives, and by what is wanted.
 fn uninstalling(plan: &mut Plan, history: &History, evidence: &Evidence, intent: Intent, policy: &Policy) {
     let Some((last, release)) = history.last().and_then(|last| Some((last, last.sound()?))) else { return };
-    if !may_act(plan, evidence, policy) {
+    if !author_is_gone(plan, history, evidence, policy) || !may_act(plan, evidence, policy) {
         return;
     }
-    let view = View { evidence, last: last.revision, release, target: Some(last.revision) };
+    let baseline = vec![last.revision];
+    let view =
+        View { evidence, last: last.revision, release, target: Some(last.revision), last_deployed: None, baseline };
     facts(plan, &view);
     if !hooks_are_over(plan, &view, policy) {
         return;
@@ -247,7 +291,7 @@ fn complete(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy
 fn restore(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy) {
     plan.verdict = Verdict::Restore;
     steps::apply(plan, view, view.last, vec![view.last], policy);
-    steps::close(plan, view.last, Status::Deployed, "Interrupted uninstall: brought back");
+    steps::close(plan, view.last, Status::Deployed, BROUGHT_BACK);
     steps::supersede(plan, history, Some(view.last));
 }
 
@@ -286,11 +330,18 @@ fn may_act(plan: &mut Plan, evidence: &Evidence, policy: &Policy) -> bool {
 
 /// Whether no hook is at work. One that is may be a schema migration: it is waited for, not killed.
 fn hooks_are_over(plan: &mut Plan, view: &View<'_>, policy: &Policy) -> bool {
-    let active: Vec<_> = view.active_hooks().map(|hook| hook.id.to_string()).collect();
-    if active.is_empty() || policy.stop_hooks {
+    let stays = |hook: &&HookObject| !(policy.stop_hooks && hook.born);
+    let active: Vec<_> = view.active_hooks().filter(stays).collect();
+    if active.is_empty() {
         return true;
     }
-    let reason = format!("hook {} is still running; --stop-hooks deletes it", active.join(", "));
+    let names: Vec<_> = active.iter().map(|hook| hook.id.to_string()).collect();
+    let way_out = if active.iter().all(|hook| hook.born) {
+        "--stop-hooks deletes it"
+    } else {
+        "it is older than the interrupted operation, so it is not stopped"
+    };
+    let reason = format!("hook {} is still running; {way_out}", names.join(", "));
     plan.wait_for(Wait { reason, until: None, author: false });
     false
 }
@@ -298,7 +349,7 @@ fn hooks_are_over(plan: &mut Plan, view: &View<'_>, policy: &Policy) -> bool {
 /// Refuses a `--to` that cannot be gone back to.
 fn target_fits(plan: &mut Plan, history: &History, policy: &Policy) -> bool {
     let Some(wanted) = policy.to else { return true };
-    let found = history.get(wanted).and_then(Entry::sound);
+    let found = history.get(wanted).and_then(|entry| own(history, entry));
     let fits = found.is_some() && Some(wanted) < plan.revision;
     if !fits {
         plan.refuse(format!("revision {wanted} is not a readable record below the newest one"), Some("--to REVISION"));
@@ -308,31 +359,39 @@ fn target_fits(plan: &mut Plan, history: &History, policy: &Policy) -> bool {
 
 /// What stands in the way of the steps that were chosen: then none of them is taken.
 fn obstacles(plan: &mut Plan, view: &View<'_>, policy: &Policy) {
-    let Some((revision, _)) = plan.applies() else { return };
+    let Some((revision, _)) = plan.applies() else {
+        // An unlock touches no object and asks for none.
+        let deletes = [Verdict::Uninstall, Verdict::CompleteUninstall, Verdict::Finish, Verdict::Close];
+        if deletes.contains(&plan.verdict) {
+            unknown_kinds(plan, view, None, policy);
+        }
+        return;
+    };
     if view.evidence.namespace == NamespacePhase::Terminating {
-        plan.refuse("the namespace is terminating: nothing can be created in it".into(), None);
+        // What is going there goes with it: there is nothing to wait for.
+        return plan.refuse("the namespace is terminating: nothing can be created in it".into(), None);
     }
     let going: Vec<_> = view.terminating(revision).map(|seen| seen.id.to_string()).collect();
     if !going.is_empty() {
         let reason = format!("{} is being deleted, and the plan needs it", going.join(", "));
         return plan.wait_for(Wait { reason, until: None, author: false });
     }
-    unknown_kinds(plan, view, revision, policy);
+    unknown_kinds(plan, view, Some(revision), policy);
     foreign_objects(plan, view, revision);
 }
 
-/// An object whose kind is not served cannot exist, so an old one may be skipped; one of the target's never.
-fn unknown_kinds(plan: &mut Plan, view: &View<'_>, revision: Revision, policy: &Policy) {
-    let mut old = BTreeSet::new();
-    for listed in &view.evidence.unknown_kinds {
-        let text = format!("{} ({})", listed.id, listed.api_version);
-        if listed.revision == revision {
-            let reason = format!("the server does not serve the kind of {text}, which revision {revision} needs");
-            plan.refuse(reason, Some("--to REVISION"));
-        } else {
-            old.insert(text);
-        }
+/// An object whose kind is not served cannot exist, so one that is not `needed` may be skipped; one that is, never.
+fn unknown_kinds(plan: &mut Plan, view: &View<'_>, needed: Option<Revision>, policy: &Policy) {
+    let unknown = &view.evidence.unknown_kinds;
+    let text = |listed: &Listed| format!("{} ({})", listed.id, listed.api_version);
+    let (of_needed, others): (Vec<_>, Vec<_>) = unknown.iter().partition(|listed| Some(listed.revision) == needed);
+    for listed in &of_needed {
+        let reason =
+            format!("the server does not serve the kind of {}, which revision {} needs", text(listed), listed.revision);
+        plan.refuse(reason, Some("--to REVISION"));
     }
+    let only_others = others.into_iter().filter(|other| of_needed.iter().all(|listed| listed.id != other.id));
+    let old: BTreeSet<_> = only_others.map(text).collect();
     if !old.is_empty() && !policy.skip_unknown_kinds {
         let old: Vec<_> = old.into_iter().collect();
         plan.refuse(format!("the server does not serve the kind of {}", old.join(", ")), Some("--skip-unknown-kinds"));
@@ -349,19 +408,6 @@ fn foreign_objects(plan: &mut Plan, view: &View<'_>, revision: Revision) {
     }
 }
 
-fn search(history: &History, last: Revision, policy: &Policy) -> Search {
-    let suspects = if policy.allow_suspect_target { Suspects::Allow } else { Suspects::Skip };
-    let mut search = target(history, last, suspects);
-    if let Some(wanted) = policy.to {
-        if let Some(found) = search.target.filter(|found| *found != wanted) {
-            search.skipped.insert(0, Skipped { revision: found, reason: "--to names another".into() });
-        }
-        search.skipped.retain(|skip| skip.revision != wanted);
-        search.target = Some(wanted);
-    }
-    search
-}
-
 /// A pending rollback's own target: a person was fleeing the last deployed revision.
 fn alternative(release: &Release, history: &History, target: Option<Revision>) -> Option<Revision> {
     if release.status() != &Status::PendingRollback {
@@ -370,11 +416,6 @@ fn alternative(release: &Release, history: &History, target: Option<Revision>) -
     let equal = || history.entries().iter().find(|e| e.sound().is_some_and(|r| equal_text(r, release)));
     let named = rollback_target(release).or_else(|| equal().map(|entry| entry.revision))?;
     history.get(named).and_then(Entry::sound).map(|_| named).filter(|_| Some(named) != target)
-}
-
-fn is_uninstalling_below(history: &History, last: &Entry, target: Option<Revision>) -> bool {
-    let below = history.entries().iter().rev().find(|entry| entry.revision < last.revision);
-    target.is_none() && below.is_some_and(|entry| entry.status() == Some(&Status::Uninstalling))
 }
 
 fn same_manifest(history: &History, target: Revision, release: &Release) -> bool {

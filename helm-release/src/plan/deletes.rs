@@ -53,11 +53,13 @@ pub(super) fn hooks(plan: &mut Plan, view: &View<'_>, policy: &Policy) {
     }
     let before = plan.deletes.len();
     for hook in view.evidence.hooks.iter().filter(|hook| hook.born) {
-        match hook_proof(hook, policy) {
-            Some(proof) => {
-                plan.deletes.push(Deletion { object: hook.id.clone(), uid: hook.uid.clone(), proof: proof.into() });
-            }
-            None => keep(plan, &hook.id, "a hook that its own delete policy leaves", Some("--delete-hooks")),
+        let Some(proof) = hook_proof(hook, policy) else {
+            keep(plan, &hook.id, "a hook that its own delete policy leaves", Some("--delete-hooks"));
+            continue;
+        };
+        match forbidden(plan, view, &hook.id, policy) {
+            Some((reason, flag)) => keep(plan, &hook.id, reason, flag.as_deref()),
+            None => plan.deletes.push(Deletion { object: hook.id.clone(), uid: hook.uid.clone(), proof: proof.into() }),
         }
     }
     let count = plan.deletes.len();
@@ -66,8 +68,12 @@ pub(super) fn hooks(plan: &mut Plan, view: &View<'_>, policy: &Policy) {
     }
     match plan.steps.iter_mut().find(|step| matches!(step, Step::DeleteObjects { .. })) {
         Some(step) => *step = Step::DeleteObjects { count },
-        // Before the record is closed: a crash in between leaves a state that is repaired the same way.
-        None => plan.steps.insert(0, Step::DeleteObjects { count }),
+        None => {
+            // After the record that locks was made, and before one is closed: a crash in between leaves a state that is
+            // repaired the same way.
+            let after_apply = plan.steps.iter().position(|step| matches!(step, Step::Apply { .. })).map(|at| at + 1);
+            plan.steps.insert(after_apply.unwrap_or(0), Step::DeleteObjects { count });
+        }
     }
 }
 
@@ -99,14 +105,19 @@ fn judge(plan: &mut Plan, view: &View<'_>, seen: &Seen, live: &Live, policy: &Po
     if seen.keep {
         return keep(plan, &seen.id, "its resource policy says keep", None);
     }
-    if seen.id.kind == "Namespace" && seen.id.group.is_empty() && seen.id.name == plan.namespace.as_str() {
-        return keep(plan, &seen.id, "it holds the release's records", None);
+    match forbidden(plan, view, &seen.id, policy) {
+        Some((reason, flag)) => keep(plan, &seen.id, reason, flag.as_deref()),
+        None => plan.deletes.push(Deletion { object: seen.id.clone(), uid: live.uid.clone(), proof: proof.into() }),
     }
-    if let Some(word) = guarded(&seen.id, view).filter(|_| !is_allowed(&seen.id, policy)) {
-        let flag = format!("--allow-delete {}", seen.id.kind.to_lowercase());
-        return keep(plan, &seen.id, word, Some(&flag));
+}
+
+/// Why nothing of this identity may go, hooks included, and the flag that would let it.
+fn forbidden(plan: &Plan, view: &View<'_>, id: &ObjectId, policy: &Policy) -> Option<(&'static str, Option<String>)> {
+    if id.kind == "Namespace" && id.group.is_empty() && id.name == plan.namespace.as_str() {
+        return Some(("it holds the release's records", None));
     }
-    plan.deletes.push(Deletion { object: seen.id.clone(), uid: live.uid.clone(), proof: proof.into() });
+    let reason = guarded(id, view).filter(|_| !is_allowed(id, policy))?;
+    Some((reason, Some(format!("--allow-delete {}", id.kind.to_lowercase()))))
 }
 
 fn guarded(id: &ObjectId, view: &View<'_>) -> Option<&'static str> {

@@ -18,7 +18,7 @@ pub use evidence::{
     Author, Deployer, Evidence, Finding, HookObject, HookPhase, Lease, Listed, Live, Marks, NamespacePhase, Owner, Seen,
 };
 pub use policy::{AssumeDead, Intent, Policy, Strategy};
-pub use target::{Search, Skipped, Suspects, rollback_target, target};
+pub use target::{Goal, Search, Skipped, Suspects, goal, rollback_target, target};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;

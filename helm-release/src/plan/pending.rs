@@ -1,14 +1,14 @@
-//! Is the author of a pending record alive? Nobody without our Lease is ever proven dead: he becomes improbable.
+//! Is the author of an open operation alive? Nobody without our Lease is ever proven dead: he becomes improbable.
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::Wait;
 use super::evidence::{Evidence, Finding, Lease};
 use super::policy::{AssumeDead, Policy};
 use super::view::View;
-use super::{Suspects, Wait, target};
-use crate::release::History;
+use crate::release::{History, Status};
 
 /// Whether the author may be at work.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,17 +48,21 @@ pub(super) fn liveness(history: &History, evidence: &Evidence, policy: &Policy) 
     }
 }
 
-/// How long silence must last: longer where he may be waiting for readiness or for a hook, and so writes nothing.
+/// How long silence must last: longer where he may be waiting for a hook, or for objects to be ready or gone, and so
+/// writes nothing.
 fn patience(history: &History, evidence: &Evidence, policy: &Policy) -> (Duration, &'static str) {
     let writing = (policy.min_age, "would be writing");
     let Some((last, release)) = history.last().and_then(|last| Some((last.revision, last.sound()?))) else {
         return writing;
     };
-    let target = target(history, last, Suspects::Skip).target;
-    let view = View { evidence, last, release, target };
+    let view = View { evidence, last, release, target: None, last_deployed: None, baseline: vec![last] };
     let waiting_for_hook = view.active_hooks().next().is_some();
-    let waiting_for_ready = view.is_applied() && !view.unready().is_empty();
-    if waiting_for_hook || waiting_for_ready {
+    let waiting_for_objects = if release.status() == &Status::Uninstalling {
+        view.terminating(last).next().is_some()
+    } else {
+        view.is_applied() && !view.unready().is_empty()
+    };
+    if waiting_for_hook || waiting_for_objects {
         (policy.foreign_timeout.max(policy.min_age), "may be waiting")
     } else {
         writing

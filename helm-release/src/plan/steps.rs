@@ -1,5 +1,6 @@
 //! The steps of a plan, in the order in which a crash between any two leaves a state that can be repaired.
 
+use super::classify::own;
 use super::policy::Policy;
 use super::view::View;
 use super::{Change, ChangeAction, Plan, StatusWord, Step, Verdict, deletes};
@@ -15,7 +16,7 @@ pub(super) fn rollback(plan: &mut Plan, history: &History, view: &View<'_>, targ
     plan.verdict = Verdict::Rollback;
     plan.steps.push(Step::CreateRollback { revision, target });
     fail_pending(plan, history, view.last, target);
-    apply(plan, view, target, baseline(history, target, view.last), policy);
+    apply(plan, view, target, view.baseline.clone(), policy);
     close(plan, revision, Status::Deployed, &format!("Rollback to {target}"));
     supersede(plan, history, Some(revision));
 }
@@ -28,7 +29,7 @@ pub(super) fn resume(plan: &mut Plan, history: &History, view: &View<'_>, policy
     if let Some(below) = history.entries().iter().rev().find(|entry| entry.revision < view.last) {
         fail_pending(plan, history, below.revision, target);
     }
-    apply(plan, view, view.last, baseline(history, target, view.last), policy);
+    apply(plan, view, view.last, view.baseline.clone(), policy);
     close(plan, view.last, Status::Deployed, &completed(view.release));
     supersede(plan, history, Some(view.last));
 }
@@ -72,6 +73,17 @@ pub(super) fn supersede(plan: &mut Plan, history: &History, keep: Option<Revisio
     }
 }
 
+/// Marks the record right below `last` failed if it is pending: with `last` gone it would lock the release again.
+pub(super) fn close_below(plan: &mut Plan, history: &History, last: Revision) {
+    let below = history.entries().iter().rev().find(|entry| entry.revision < last);
+    if let Some((entry, release)) = below.and_then(|entry| Some((entry, own(history, entry)?)))
+        && release.status().is_pending()
+    {
+        let text = format!("Interrupted {}: superseded by {last}, which was removed", operation(release));
+        close(plan, entry.revision, Status::Failed, &text);
+    }
+}
+
 pub(super) fn close(plan: &mut Plan, revision: Revision, status: Status, description: &str) {
     plan.steps.push(Step::Close { revision, status: StatusWord(status), description: description.into() });
 }
@@ -96,7 +108,9 @@ pub(super) fn relabel<'a>(plan: &mut Plan, lying: impl Iterator<Item = &'a Entry
 }
 
 pub(super) fn refuse_finish(plan: &mut Plan, view: &View<'_>) {
-    let missing: Vec<_> = view.unapplied().iter().map(|seen| seen.id.to_string()).collect();
+    let unserved = view.evidence.unknown_kinds.iter().filter(|listed| listed.revision == view.last);
+    let missing = view.unapplied().into_iter().map(|seen| &seen.id).chain(unserved.map(|listed| &listed.id));
+    let missing: Vec<_> = missing.map(ToString::to_string).collect();
     plan.refuse(format!("not applied: {}", missing.join(", ")), Some("--strategy rollback"));
 }
 
@@ -127,18 +141,12 @@ pub(super) fn completed(release: &Release) -> String {
     }
 }
 
-/// All revisions from the target to the interrupted one: what any of them set may be removed, nothing older.
-fn baseline(history: &History, target: Revision, last: Revision) -> Vec<Revision> {
-    let between = |entry: &&Entry| (target..=last).contains(&entry.revision) && entry.sound().is_some();
-    history.entries().iter().filter(between).map(|entry| entry.revision).collect()
-}
-
 /// Marks the pending records from above `target` to `upto` failed.
 fn fail_pending(plan: &mut Plan, history: &History, upto: Revision, target: Revision) {
     let open = history.entries().iter().filter(|e| e.revision > target && e.revision <= upto);
     for entry in open {
         if let Some(release) =
-            entry.sound().filter(|r| r.status().is_pending() || entry.revision == upto && !is_closed(r))
+            own(history, entry).filter(|r| r.status().is_pending() || entry.revision == upto && !is_closed(r))
         {
             let text = format!("Interrupted {}: rolled back to {target}", operation(release));
             close(plan, entry.revision, Status::Failed, &text);

@@ -1,8 +1,15 @@
 //! Which revision is "last deployed": the one to go back to. Never "revision minus one".
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
+use super::classify::{inconsistent, own};
+use super::policy::Policy;
 use crate::release::{Entry, History, Release, Revision, Status};
+
+/// The description of a record that was brought back from an interrupted uninstall. It keeps the time of that uninstall.
+pub(super) const BROUGHT_BACK: &str = "Brought back: its uninstall was interrupted";
 
 /// The search for a revision to go back to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,17 +38,55 @@ pub enum Suspects {
     Allow,
 }
 
+/// Where a repair of the newest record may go, and what it takes back on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Goal {
+    /// The revision to go back to: the one that is named, else the last deployed one.
+    pub target: Option<Revision>,
+    /// The last deployed revision, whatever was named.
+    pub last_deployed: Option<Revision>,
+    /// Whose fields and objects may be removed, lowest first: the last deployed revision and all after it, and the
+    /// target. Where none was deployed, all of the epoch.
+    pub baseline: Vec<Revision>,
+    /// What was passed over, each with its reason.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Where a repair of the record `last` may go. An uninstall goes nowhere: its own objects are all that it is about.
+#[must_use]
+pub fn goal(history: &History, last: Revision, policy: &Policy) -> Goal {
+    if history.get(last).and_then(Entry::status) == Some(&Status::Uninstalling) {
+        return Goal { target: Some(last), last_deployed: None, baseline: vec![last], skipped: Vec::new() };
+    }
+    let suspects = if policy.allow_suspect_target { Suspects::Allow } else { Suspects::Skip };
+    let Search { target: last_deployed, mut skipped } = target(history, last, suspects);
+    if let Some(wanted) = policy.to {
+        if let Some(found) = last_deployed.filter(|found| *found != wanted) {
+            skipped.insert(0, Skipped { revision: found, reason: "--to names another".into() });
+        }
+        skipped.retain(|skip| skip.revision != wanted);
+    }
+    let first = last_deployed.or_else(|| epoch(history, last).first().map(|entry| entry.revision)).unwrap_or(last);
+    let counts = |entry: &&Entry| (first..=last).contains(&entry.revision) || policy.to == Some(entry.revision);
+    let known = history.entries().iter().filter(counts).filter(|entry| own(history, entry).is_some());
+    let baseline: BTreeSet<_> = known.map(|entry| entry.revision).collect();
+    Goal { target: policy.to.or(last_deployed), last_deployed, baseline: baseline.into_iter().collect(), skipped }
+}
+
 /// Finds the revision to go back to below `before`: the highest `deployed` one of the current epoch, else the highest
 /// clean `superseded` one, else, with [`Suspects::Allow`], the highest suspect one.
 #[must_use]
 pub fn target(history: &History, before: Revision, suspects: Suspects) -> Search {
     let epoch = epoch(history, before);
     let mut found = [None; 3];
-    let mut skipped = Vec::new();
+    let (mut clean, mut skipped) = (Vec::new(), Vec::new());
     for entry in epoch.iter().rev() {
         match grade(history, entry) {
             Grade::Deployed => found[0] = found[0].or(Some(entry.revision)),
-            Grade::Clean => found[1] = found[1].or(Some(entry.revision)),
+            Grade::Clean => {
+                found[1] = found[1].or(Some(entry.revision));
+                clean.push(entry.revision);
+            }
             Grade::Suspect(reason) => {
                 found[2] = found[2].or(Some(entry.revision));
                 skipped.push(Skipped { revision: entry.revision, reason });
@@ -51,8 +96,9 @@ pub fn target(history: &History, before: Revision, suspects: Suspects) -> Search
     }
     let suspect = found[2].filter(|_| suspects == Suspects::Allow);
     let target = found[0].or(found[1]).or(suspect);
-    if let (Some(_), Some(passed)) = (found[0], found[1].filter(|clean| found[0] < Some(*clean))) {
-        skipped.push(Skipped { revision: passed, reason: "a record that says deployed goes first".into() });
+    if found[0].is_some() {
+        let reason = || "a record that says deployed goes first".into();
+        skipped.extend(clean.into_iter().map(|revision| Skipped { revision, reason: reason() }));
     }
     // What lies below the target was not passed over.
     skipped.retain(|skip| target.is_none_or(|target| skip.revision > target));
@@ -62,10 +108,20 @@ pub fn target(history: &History, before: Revision, suspects: Suspects) -> Search
 
 /// The records below `before` since the release was last uninstalled or installed over kept history.
 fn epoch(history: &History, before: Revision) -> &[Entry] {
-    let below = history.entries().partition_point(|entry| entry.revision < before);
-    let entries = history.entries().get(..below).unwrap_or_default();
+    let entries = below(history, before);
     let start = entries.iter().rposition(ends_epoch).map_or(0, |at| at + 1);
     entries.get(start..).unwrap_or_default()
+}
+
+/// Whether the epoch below `before` begins at an uninstall that did not end.
+pub(super) fn begins_at_uninstalling(history: &History, before: Revision) -> bool {
+    let end = below(history, before).iter().rev().find(|entry| ends_epoch(entry));
+    end.is_some_and(|entry| entry.status() == Some(&Status::Uninstalling))
+}
+
+fn below(history: &History, before: Revision) -> &[Entry] {
+    let below = history.entries().partition_point(|entry| entry.revision < before);
+    history.entries().get(..below).unwrap_or_default()
 }
 
 fn ends_epoch(entry: &Entry) -> bool {
@@ -73,7 +129,9 @@ fn ends_epoch(entry: &Entry) -> bool {
     match release.status() {
         Status::Uninstalled | Status::Uninstalling => true,
         Status::Superseded => {
-            release.info().deleted.is_some() || release.info().description == "superseded by new release"
+            let info = release.info();
+            let uninstalled = info.deleted.is_some() && info.description != BROUGHT_BACK;
+            uninstalled || info.description == "superseded by new release"
         }
         Status::Unknown
         | Status::Deployed
@@ -94,6 +152,9 @@ enum Grade {
 
 fn grade(history: &History, entry: &Entry) -> Grade {
     let Some(release) = entry.sound() else { return Grade::No("its record cannot be read".into()) };
+    if let Some(why) = inconsistent(history, entry) {
+        return Grade::No(why);
+    }
     match release.status() {
         Status::Deployed => Grade::Deployed,
         Status::Superseded => suspicion(history, entry.revision, release).map_or(Grade::Clean, Grade::Suspect),
@@ -137,18 +198,23 @@ fn suspicion(history: &History, revision: Revision, release: &Release) -> Option
     bad.map(|why| format!("a rollback to {to}, which is no good revision: {why}"))
 }
 
-/// Descriptions that Helm leaves on an operation that did not end, or ended badly; and ours.
+/// Descriptions that Helm leaves on an operation that did not end, or ended badly; and ours. A person's own may speak of
+/// failures, too.
 fn unfinished(description: &str) -> bool {
-    let begun = ["Preparing upgrade", "Initial install underway", "Interrupted"];
-    begun.iter().any(|text| description.starts_with(text)) || description.contains("failed")
+    let begun = ["Preparing upgrade", "Initial install underway", "Deletion in progress", "Interrupted"];
+    let failing = ["Release \"", "Upgrade \"", "Rollback \""];
+    begun.iter().any(|text| description.starts_with(text))
+        || failing.iter().any(|text| description.starts_with(text)) && description.contains("\" failed")
 }
 
 fn successor(history: &History, revision: Revision) -> Option<&Entry> {
     history.entries().iter().find(|entry| entry.revision > revision)
 }
 
+/// Whether a rollback failed under Helm. One that was interrupted and then closed by a repair relabelled nothing.
 fn is_failed_rollback(release: &Release) -> bool {
     release.status() == &Status::Failed
+        && !release.info().description.starts_with("Interrupted")
         && (release.info().rollback_revision > 0 || release.info().description.starts_with("Rollback"))
 }
 

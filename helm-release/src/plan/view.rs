@@ -10,6 +10,9 @@ pub(super) struct View<'a> {
     pub(super) last: Revision,
     pub(super) release: &'a Release,
     pub(super) target: Option<Revision>,
+    pub(super) last_deployed: Option<Revision>,
+    /// The revisions whose objects count; see [`super::Goal`].
+    pub(super) baseline: Vec<Revision>,
 }
 
 /// How the hooks that run after the objects were applied stand.
@@ -48,16 +51,24 @@ impl<'a> View<'a> {
         self.of_last().filter(|seen| is_workload(&seen.id.group, &seen.id.kind) && !is_ready(seen)).collect()
     }
 
-    /// Live objects of ours that some manifest in question lists and the one of `goal` does not.
+    /// Live objects, whosever, that the baseline lists and the manifest of `goal` does not.
     pub(super) fn stale(&self, goal: Revision) -> impl Iterator<Item = &'a Seen> {
-        let ours = |seen: &&Seen| seen.live.as_ref().is_some_and(Live::is_ours);
-        let dropped = move |seen: &&Seen| !seen.listed.contains(&goal) && !seen.listed.is_empty();
-        self.evidence.objects.iter().filter(dropped).filter(ours)
+        self.in_question().filter(move |seen| !seen.listed.contains(&goal) && seen.live.is_some())
+    }
+
+    /// Whether something of ours that the last manifest drops is left.
+    pub(super) fn has_leftovers(&self) -> bool {
+        self.stale(self.last).any(|seen| seen.live.as_ref().is_some_and(Live::is_ours))
+    }
+
+    /// The objects that a revision of the baseline lists; what was dropped before that stays out.
+    fn in_question(&self) -> impl Iterator<Item = &'a Seen> {
+        self.evidence.objects.iter().filter(|seen| seen.listed.iter().any(|at| self.baseline.contains(at)))
     }
 
     /// No object differs from the baseline: what the target lists holds it, what only the last lists is not there.
     pub(super) fn is_untouched(&self) -> bool {
-        self.evidence.objects.iter().all(|seen| match self.target {
+        self.in_question().all(|seen| match self.target {
             Some(target) if seen.listed.contains(&target) => holds(seen, target),
             Some(_) | None => seen.live.as_ref().is_none_or(|live| !live.is_ours()),
         })
@@ -101,6 +112,27 @@ impl<'a> View<'a> {
         } else {
             PostHooks::NotRun
         }
+    }
+
+    /// Whether the objects hold the last manifest only because it changes none of them, and nothing shows that the
+    /// hooks before it ended well. A repair runs no hooks, so a rollback needs none.
+    pub(super) fn may_not_have_begun(&self) -> bool {
+        let (pre, post) = match self.release.status() {
+            Status::PendingInstall => ("pre-install", "post-install"),
+            Status::PendingUpgrade => ("pre-upgrade", "post-upgrade"),
+            Status::PendingRollback
+            | Status::Unknown
+            | Status::Deployed
+            | Status::Uninstalled
+            | Status::Superseded
+            | Status::Failed
+            | Status::Uninstalling
+            | Status::Other(_) => return false,
+        };
+        let hooks = self.release.hooks();
+        let missed = |hook: &crate::release::Hook| hook.runs_at(pre) && self.hook_phase(hook) != HookPhase::Succeeded;
+        let later = |hook: &crate::release::Hook| hook.runs_at(post) && self.hook_phase(hook) != HookPhase::Missing;
+        self.is_untouched() && hooks.iter().any(missed) && !hooks.iter().any(later)
     }
 
     /// A live hook object of this operation speaks first; for one that is gone, the record does, where its run is not
