@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::number::shortest_g;
-use crate::order::by_nature;
+use crate::order::sorted;
 use crate::resolve::reads_as_text;
 use crate::style::{Analysis, Style, is_break, is_printable};
 
@@ -67,9 +67,7 @@ impl Writer {
     }
 
     fn mapping(&mut self, map: &Map<String, Value>, indent: usize) {
-        let mut keys: Vec<_> = map.iter().collect();
-        keys.sort_by(|(a, _), (b, _)| by_nature(a, b));
-        for (key, value) in keys {
+        for (key, value) in sorted(map.iter()) {
             self.indent(indent);
             if is_simple_key(key) {
                 self.text(key, indent + STEP, Place::Key);

@@ -244,7 +244,8 @@ mod tests {
         let release = release(json!({"info": {}, "config": {"image": "nginx"}}));
         let text = values(&release, false, Format::Json).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), json!({"image": "nginx"}));
-        assert!(values(&release, true, Format::Table).unwrap().starts_with("COMPUTED VALUES:\n"));
+        assert_eq!(values(&release, false, Format::Yaml).unwrap(), "image: nginx\n");
+        assert_eq!(values(&release, true, Format::Table).unwrap(), "COMPUTED VALUES:\nimage: nginx\n");
     }
 
     #[test]
