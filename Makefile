@@ -41,7 +41,7 @@ deny: $(DENY)
 advisories: $(DENY)
 	$(DENY) --log-level error check advisories
 
-# Once; on two cores it takes five minutes.
+# Once; three and a half minutes of processor time.
 $(DENY):
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/tools/build \
 		cargo install cargo-deny --quiet --locked --version $(DENY_VERSION) --root $(DENY_DIR)

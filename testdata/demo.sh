@@ -2,8 +2,8 @@
 # Wedges three releases with real Helm on a real API server, then finds, explains and repairs them. Run by `make demo`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-target=${CARGO_TARGET_DIR:-target}
-export PATH="$target/release:${TESTCLUSTER_DIR:-$target/cluster/bin}:$PATH" KUBECONFIG=$TESTCLUSTER_KUBECONFIG
+target=$(realpath "${CARGO_TARGET_DIR:-target}")
+export PATH="$target/release:$target/debug:${TESTCLUSTER_DIR:-$target/cluster/bin}:$PATH" KUBECONFIG=$TESTCLUSTER_KUBECONFIG
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export HELM_CACHE_HOME=$work/cache HELM_CONFIG_HOME=$work/config HELM_DATA_HOME=$work/data
@@ -11,7 +11,17 @@ chart=testdata/charts/guarded
 if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 
 say() { printf '\n%s# %s%s\n' "$bold" "$*" "$plain"; }
-run() { printf '%s$ %s%s\n' "$bold" "$*" "$plain"; "$@" || echo "[exit $?]"; }
+show() { printf '%s$ %s%s\n' "$bold" "$*" "$plain"; }
+
+# run CODE COMMAND…: shows a command and runs it; any other exit code than CODE ends the demo.
+run() {
+    local want=$1 code=0; shift
+    show "$@"
+    "$@" || code=$?
+    if [ $code -ne 0 ]; then echo "[exit $code]"; fi
+    if [ $code -ne "$want" ]; then echo "expected exit $want" >&2; exit 1; fi
+}
+quiet() { show "$@"; "$@" >/dev/null; }
 
 # until_true COMMAND…: polls a condition for a minute.
 until_true() {
@@ -20,47 +30,49 @@ until_true() {
 }
 is() { [ "$(kubectl get "$1" "$2" -n "$3" -o "jsonpath=$4" 2>/dev/null)" = "$5" ]; }
 
-# killed NAMESPACE TEMPLATE-MESSAGE HELM…: runs Helm, and kills it once its workload is written and it waits.
-killed() {
+# killed_waiting NAMESPACE MESSAGE HELM…: runs Helm, and kills it once its workload says MESSAGE and Helm waits for it.
+killed_waiting() {
     local namespace=$1 message=$2; shift 2
-    printf '%s$ %s &   # then: kill -9%s\n' "$bold" "$*" "$plain"
+    show "$@ &"
     "$@" >/dev/null 2>&1 &
     local pid=$!
     until_true is deployment web "$namespace" '{.spec.template.metadata.annotations.message}' "$message"
+    printf '%s$ kill -9 %s%s\n' "$bold" $pid "$plain"
     kill -9 $pid
     wait $pid 2>/dev/null || true
 }
 
 for namespace in cart pay shop; do kubectl create namespace $namespace >/dev/null; done
 
-say "A first install, killed while it waits for a pod that never becomes ready. It holds nothing yet."
-killed cart one helm3 install web $chart -n cart --set message=one,pod=never-ready,guarded=null --wait
+say "A first install, killed while it waits for a pod that never becomes ready. It holds no data yet."
+killed_waiting cart one helm3 install web $chart -n cart --set message=one,pod=never-ready,guarded=null --wait
 
-say "An upgrade that adds a ConfigMap, a claim, a Namespace and a CRD, killed in the same way."
-helm4 install web $chart -n shop --set message=one --wait >/dev/null
-killed shop two helm4 upgrade web $chart -n shop --set 'message=two,pod=never-ready,maps={a,d},guarded={one,two}' --wait
+say "An upgrade that brings a Namespace, a claim, a CRD and a ConfigMap, killed in the middle of them: before its write 6."
+quiet helm4 install web $chart -n shop --set message=one --wait
+quiet testcluster kill 6 helm4 upgrade web $chart -n shop --set 'message=two,maps={a,d},guarded={one,two}'
 
-say "A rollback, killed."
-helm3 install web $chart -n pay --set message=one,pod=never-ready >/dev/null
-helm3 upgrade web $chart -n pay --set message=two --wait >/dev/null
-killed pay one helm3 rollback web 1 -n pay --wait
+say "A rollback to a revision that was never ready, killed while it waits."
+quiet helm3 install web $chart -n pay --set message=one,pod=never-ready
+quiet helm3 upgrade web $chart -n pay --set message=two --wait
+killed_waiting pay one helm3 rollback web 1 -n pay --wait
 
 say "Helm has locked all three for ever."
-run helm3 upgrade --install web $chart -n shop
+run 1 helm3 upgrade --install web $chart -n pay
+run 1 helm4 upgrade --install web $chart -n shop
 
-say "Find them. Their authors may still be waiting: nothing proves that they are dead, so it would wait for them."
-run gwrepair scan -A
+say "Find them. Their authors may still be waiting: nothing proves that they are dead, so a repair would wait for them."
+run 3 gwrepair scan -A
 
 say "We know that they are dead, for we killed them. What would be done?"
-run gwrepair plan web -n shop --assume-dead
+run 3 gwrepair plan web -n shop --assume-dead
 
 say "Do it."
-for namespace in cart pay shop; do run gwrepair repair web -n $namespace --assume-dead --yes -q; done
+for namespace in cart pay shop; do run 0 gwrepair repair web -n $namespace --assume-dead --yes -q; done
 
 say "Nothing is stuck, and stock Helm goes on."
-run gwrepair scan -A
+run 0 gwrepair scan -A
 for namespace in cart pay shop; do
-    helm3 upgrade --install web $chart -n $namespace >/dev/null && echo "helm 3 upgraded $namespace/web"
-    helm4 upgrade --install web $chart -n $namespace >/dev/null && echo "helm 4 upgraded $namespace/web"
+    quiet helm3 upgrade --install web $chart -n $namespace
+    quiet helm4 upgrade --install web $chart -n $namespace
 done
-run gwrepair history web -n shop
+run 0 gwrepair history web -n shop

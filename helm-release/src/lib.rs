@@ -17,23 +17,30 @@
 //! # A decision
 //!
 //! ```
-//! use chrono::{DateTime, TimeDelta};
+//! use chrono::TimeDelta;
+//! use helm_release::codec;
 //! use helm_release::plan::{Author, Evidence, Intent, NamespacePhase, Policy, Verdict, decide};
-//! use helm_release::release::{Content, Entry, History, Release, Stored};
+//! use helm_release::release::{Content, Entry, History, Status, Stored};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // What Helm 4 left in ConfigMaps when it was killed in the middle of an upgrade.
+//! let record = |file: &str, key: &str| -> Result<Entry, Box<dyn std::error::Error>> {
+//!     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/records/helm4-ssa-configmap");
+//!     let object: serde_json::Value = serde_json::from_slice(&std::fs::read(format!("{folder}/{file}"))?)?;
+//!     let release = codec::decode(object["data"]["release"].as_str().ok_or("no record")?.as_bytes())?;
+//!     let stored = Stored { key: key.into(), ..Stored::default() };
+//!     Ok(Entry::place(stored, Content::Readable(Box::new(release))).ok_or("no revision")?)
+//! };
+//! let deployed = record("deployed.json", "sh.helm.release.v1.web.v1")?;
+//! let pending = record("pending-upgrade.json", "sh.helm.release.v1.web.v2")?;
+//! assert_eq!(pending.status(), Some(&Status::PendingUpgrade));
+//! let written = pending.release().and_then(|release| release.info().last_deployed).ok_or("no time")?;
+//! let history = History::new("web".parse()?, "shop".parse()?, vec![deployed, pending]);
 //!
 //! // Its author may be at work: two minutes of silence prove nothing.
-//! let record = |revision: u32, status: &str| {
-//!     let json = format!(r#"{{"name":"web","version":{revision},"info":{{"status":"{status}"}}}}"#);
-//!     let release = Release::parse(&json).expect("an object");
-//!     let key = format!("sh.helm.release.v1.web.v{revision}");
-//!     Entry::place(Stored { key, ..Stored::default() }, Content::Readable(Box::new(release))).expect("a revision")
-//! };
-//! let records = vec![record(1, "deployed"), record(2, "pending-upgrade")];
-//! let history = History::new("web".parse()?, "shop".parse()?, records);
-//! let now = DateTime::UNIX_EPOCH + TimeDelta::days(1);
 //! let evidence = Evidence {
-//!     now,
-//!     author: Author { last_sign: Some(now - TimeDelta::minutes(2)), ..Author::default() },
+//!     now: written + TimeDelta::minutes(2),
+//!     author: Author { last_sign: Some(written), ..Author::default() },
 //!     hooks: vec![],
 //!     objects: vec![],
 //!     deployer: None,
@@ -44,7 +51,8 @@
 //! };
 //! let plan = decide(&history, &evidence, Intent::Usable, &Policy::default());
 //! assert_eq!(plan.verdict, Verdict::Wait);
-//! # Ok::<(), helm_release::release::Invalid>(())
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! # What it is not
@@ -65,3 +73,8 @@ pub mod action;
 pub mod cluster;
 #[cfg(feature = "kube")]
 pub mod storage;
+
+/// Compiles the examples of the README.
+#[cfg(all(doctest, feature = "kube"))]
+#[doc = include_str!("../../README.md")]
+mod readme {}

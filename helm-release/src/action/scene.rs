@@ -223,3 +223,47 @@ pub(super) fn contains(live: &Value, wanted: &Value) -> bool {
         (live, wanted) => live == wanted,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: ";
+
+    fn revision(number: u32) -> Revision {
+        Revision::new(number).unwrap()
+    }
+
+    /// A custom resource: what revisions 1 and 2 say of it, and what it is.
+    fn widget(specs: [&str; 2], live: Value) -> Item {
+        let parse = |spec: &str| Manifest::parse(&format!("{WIDGET}{spec}\n")).unwrap().objects.remove(0);
+        let resource = Resource { api_version: "example.com/v1".into(), plural: "widgets".into(), namespaced: true };
+        let mut item = Item::new(&resource);
+        item.bodies = [(revision(1), parse(specs[0])), (revision(2), parse(specs[1]))].into();
+        let mut object = parse("{}").value;
+        object["spec"] = live;
+        item.live = Some(object);
+        item
+    }
+
+    fn patch(item: &Item) -> Option<Value> {
+        let merge = item.merge(revision(1), &[revision(1), revision(2)], ApplyMethod::ClientSide, false).unwrap();
+        merge.map(|(_, merge)| match merge {
+            Merge::Json(body) => body["spec"].clone(),
+            other @ (Merge::Apply { .. } | Merge::Strategic(_) | Merge::Create) => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn a_custom_resource_goes_to_what_the_target_says_whatever_became_of_it() {
+        let same = ["{size: 1}", "{size: 1}"];
+        assert_eq!(patch(&widget(same, json!({"size": 3}))), Some(json!({"size": 1})));
+        assert_eq!(patch(&widget(same, json!({"size": 1, "theirs": true}))), None);
+    }
+
+    #[test]
+    fn what_only_the_dead_revision_set_goes_from_a_custom_resource() {
+        let item = widget(["{size: 1}", "{size: 2, colour: red}"], json!({"size": 2, "colour": "red", "theirs": true}));
+        assert_eq!(patch(&item), Some(json!({"size": 1, "colour": null})));
+    }
+}

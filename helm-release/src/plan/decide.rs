@@ -431,7 +431,7 @@ fn finding(fact: String, source: &str) -> Finding {
 }
 
 impl Plan {
-    fn new(history: &History, state: State) -> Self {
+    pub(super) fn new(history: &History, state: State) -> Self {
         Self {
             namespace: history.namespace.clone(),
             name: history.name.clone(),

@@ -157,3 +157,31 @@ fn fail_pending(plan: &mut Plan, history: &History, upto: Revision, target: Revi
 fn is_closed(release: &Release) -> bool {
     matches!(release.status(), Status::Failed | Status::Superseded | Status::Deployed | Status::Uninstalled)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::State;
+    use crate::release::{Content, Stored};
+
+    fn record(revision: u32, status: &str) -> Entry {
+        let json = format!(
+            r#"{{"name":"web","version":{revision},"info":{{"status":"{status}","description":"Preparing upgrade"}}}}"#
+        );
+        let content = Content::Readable(Box::new(Release::parse(&json).unwrap()));
+        let stored = Stored { key: format!("sh.helm.release.v1.web.v{revision}"), ..Stored::default() };
+        Entry::place(stored, content).unwrap()
+    }
+
+    #[test]
+    fn a_closed_record_says_what_was_interrupted_and_a_finished_one_what_helm_would() {
+        let records = vec![record(1, "deployed"), record(2, "pending-upgrade")];
+        let history = History::new("web".parse().unwrap(), "shop".parse().unwrap(), records);
+        let [target, last] = [1, 2].map(|number| Revision::new(number).unwrap());
+        let mut plan = Plan::new(&history, State::Interrupted);
+        fail_pending(&mut plan, &history, last, target);
+        let description = "Interrupted upgrade: rolled back to 1".into();
+        assert_eq!(plan.steps, [Step::Close { revision: last, status: StatusWord(Status::Failed), description }]);
+        assert_eq!(completed(record(2, "pending-upgrade").release().unwrap()), "Upgrade complete");
+    }
+}

@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
 mod fixtures;
+mod kill;
 mod serve;
 
 use std::{
@@ -46,6 +47,14 @@ enum Verb {
         /// The folder
         dir: PathBuf,
     },
+    /// Run a command and kill it when it sends its WRITE-th write, which is not carried out; under `run`
+    Kill {
+        /// Which, counted from 1
+        write: usize,
+        /// The command and its arguments
+        #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
     /// Write the fixtures under `testdata` anew, under `run`
     Fixtures {
         /// The folder `testdata`
@@ -71,6 +80,7 @@ async fn main() -> Result<ExitCode> {
         Verb::Up { dir } => println!("{}", serve::up(&dir).await?.display()),
         Verb::Down { dir } => serve::down(&dir).await?,
         Verb::Serve { dir } => serve::serve(&dir).await?,
+        Verb::Kill { write, command } => kill::at_write(write, &command).await?,
         Verb::Fixtures { testdata } => fixtures::write(&testdata).await?,
         Verb::Guard { parent, command } => guard(parent, &command)?,
     }

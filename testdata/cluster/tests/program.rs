@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use testcluster::{Cluster, KUBECONFIG_VARIABLE, Ran, run, until};
+use testcluster::{Cluster, Helm, KUBECONFIG_VARIABLE, Ran, run, until};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
@@ -52,6 +52,25 @@ async fn without_go_or_with_an_old_one_the_build_names_the_command_that_helps() 
 async fn the_exit_code_of_the_command_is_passed_on() -> Result<()> {
     assert_eq!(shell("exit 7").await?.code, Some(7));
     assert_eq!(shell("kill -9 $$").await?.code, Some(137));
+    Ok(())
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_command_is_killed_at_the_write_that_is_named() -> Result<()> {
+    let namespace = Cluster::shared()?.namespace("kill").await?;
+    let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/plain");
+    let killed = async |write: &str, name: &str| {
+        let mut command = namespace.command(Path::new(env!("CARGO_BIN_EXE_testcluster")));
+        command.args(["kill", write]).arg(namespace.helm(Helm::V3).as_std().get_program());
+        run(command.args(["install", name, chart, "-n", namespace.name()])).await
+    };
+    killed("2", "web").await?.ok()?;
+    let records = namespace.objects("/api/v1", "secrets").await?;
+    let labels: Vec<_> = records.iter().map(|record| record["metadata"]["labels"]["status"].as_str()).collect();
+    assert_eq!(labels, [Some("pending-install")]);
+    assert!(namespace.object("/api/v1", "configmaps", "a").await?.is_none());
+    assert!(killed("99", "other").await?.stderr.contains("not killed"));
     Ok(())
 }
 

@@ -69,17 +69,29 @@ impl Proxy {
     /// # Errors
     /// There is no free port.
     pub async fn start_as(namespace: &Namespace, token: &str) -> Result<Self> {
+        Self::over(namespace.cluster(), namespace.name(), token).await
+    }
+
+    /// Starts a proxy for the administrator, whose kubeconfig has the namespace `default` as the default.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub async fn start_over(cluster: &Cluster) -> Result<Self> {
+        Self::over(cluster, "default", cluster.token()).await
+    }
+
+    async fn over(cluster: &Cluster, namespace: &str, token: &str) -> Result<Self> {
         let state = State {
             journal: watch::Sender::default(),
             victim: watch::Sender::default(),
-            cluster: namespace.cluster().clone(),
+            cluster: cluster.clone(),
             token: token.to_owned(),
             client: cluster::client()?,
         };
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = format!("http://{}", listener.local_addr()?);
         let dir = TempDir::new()?;
-        let config = cluster::kubeconfig(&address, token, namespace.name());
+        let config = cluster::kubeconfig(&address, token, namespace);
         fs::write(dir.path().join("kubeconfig"), config.to_string())?;
         let router = Router::new().fallback(forward::handle).with_state(state.clone());
         let service = router.into_make_service_with_connect_info::<Connection>();
