@@ -15,7 +15,7 @@ use crate::release::{ApplyMethod, Entry, History, Hook, Release, Status};
 
 /// The manager that Helm itself is, where no live object tells better.
 const HELM: &str = "helm";
-const CONTROLLERS: [&str; 4] = ["kube-controller-manager", "kube-scheduler", "kubelet", "kwok"];
+const CONTROLLERS: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kubelet"];
 
 /// A history and what was seen of it.
 #[derive(Debug, Clone)]

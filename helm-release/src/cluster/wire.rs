@@ -128,8 +128,8 @@ impl Wire {
     }
 
     pub(crate) async fn send(&self, call: Call, stop: &Stop) -> Result<Answer, Error> {
-        let mut pause = FIRST_PAUSE;
-        for attempt in 1.. {
+        let (mut attempt, mut pause) = (1, FIRST_PAUSE);
+        loop {
             let (error, after) = match self.once(&call, stop).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
@@ -142,9 +142,8 @@ impl Wire {
             if stop.run(tokio::time::sleep(wait)).await.is_err() {
                 return Err(error);
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            (attempt, pause) = (attempt + 1, (pause * 2).min(LONGEST_PAUSE));
         }
-        unreachable_call(&call)
     }
 
     /// A 429 was not carried out, whatever it was. The rest is sent again only if that does no harm; and a server that
@@ -181,11 +180,6 @@ impl Wire {
         }
         Err((refused(call, parts.status, &body), retry_after(&parts.headers)))
     }
-}
-
-fn unreachable_call(call: &Call) -> Result<Answer, Error> {
-    let cause = Cause::Unreachable("no attempt was left".into());
-    Err(Error { attempt: call.attempt.clone(), cause })
 }
 
 fn build(call: &Call) -> Result<Request<Body>, http::Error> {

@@ -3,7 +3,7 @@
 use serde::ser::{Serialize, Serializer};
 
 use super::evidence::Evidence;
-use super::pending::{Liveness, liveness};
+use super::liveness::{Liveness, liveness};
 use super::policy::Policy;
 use crate::release::{Entry, History, Mismatch, Release, Status};
 

@@ -1,14 +1,13 @@
 //! State, evidence, intent and policy to a plan. The table of the product: the first row that fits, from the top.
 
-use std::collections::BTreeSet;
-
-use super::classify::{State, classify, deployed, lying_labels, own};
-use super::evidence::{Evidence, Finding, HookObject, HookPhase, Lease, Listed, NamespacePhase};
-use super::pending::{Liveness, liveness};
+use super::classify::{State, classify, deployed, lying_labels};
+use super::evidence::{Evidence, Finding, HookPhase, Lease};
+use super::liveness::{Liveness, liveness};
+use super::obstacles::{hooks_are_over, may_act, obstacles, target_fits};
 use super::policy::{Intent, Policy, Strategy};
 use super::target::{BROUGHT_BACK, begins_at_uninstalling};
 use super::view::{PostHooks, View};
-use super::{Plan, Refusal, Step, Verdict, Wait, deletes, goal, rollback_target, steps};
+use super::{Plan, Step, Verdict, deletes, goal, rollback_target, steps};
 use crate::release::{Entry, History, Release, Revision, Status};
 
 /// What to do about a release. Total: every history has an answer.
@@ -19,7 +18,7 @@ use crate::release::{Entry, History, Release, Revision, Status};
 pub fn decide(history: &History, evidence: &Evidence, intent: Intent, policy: &Policy) -> Plan {
     let state = classify(history, evidence, policy);
     let mut plan = Plan::new(history, state.clone());
-    plan.evidence.extend(evidence.weaker.iter().map(|why| finding(why.clone(), "weaker evidence")));
+    plan.evidence.extend(evidence.weaker.iter().map(|why| Finding::new(why.clone(), "weaker evidence")));
     for copy in history.copies() {
         let what = format!(
             "{} is a copy of revision {}: it is set aside, and a purge leaves it",
@@ -318,96 +317,6 @@ fn facts(plan: &mut Plan, view: &View<'_>) {
     }
 }
 
-/// What forbids any action: another deployer, or one hidden in the records.
-fn may_act(plan: &mut Plan, evidence: &Evidence, policy: &Policy) -> bool {
-    if let Some(deployer) = evidence.deployer.as_ref().filter(|_| !policy.override_deployer) {
-        let reason = format!("{} keeps these objects ({}) and would undo a repair", deployer.name, deployer.mark);
-        plan.refuse(reason, Some("--override-deployer"));
-        return false;
-    }
-    true
-}
-
-/// Whether no hook is at work. One that is may be a schema migration: it is waited for, not killed.
-fn hooks_are_over(plan: &mut Plan, view: &View<'_>, policy: &Policy) -> bool {
-    let stays = |hook: &&HookObject| !(policy.stop_hooks && hook.born);
-    let active: Vec<_> = view.active_hooks().filter(stays).collect();
-    if active.is_empty() {
-        return true;
-    }
-    let names: Vec<_> = active.iter().map(|hook| hook.id.to_string()).collect();
-    let way_out = if active.iter().all(|hook| hook.born) {
-        "--stop-hooks deletes it"
-    } else {
-        "it is older than the interrupted operation, so it is not stopped"
-    };
-    let reason = format!("hook {} is still running; {way_out}", names.join(", "));
-    plan.wait_for(Wait { reason, until: None, author: false });
-    false
-}
-
-/// Refuses a `--to` that cannot be gone back to.
-fn target_fits(plan: &mut Plan, history: &History, policy: &Policy) -> bool {
-    let Some(wanted) = policy.to else { return true };
-    let found = history.get(wanted).and_then(|entry| own(history, entry));
-    let fits = found.is_some() && Some(wanted) < plan.revision;
-    if !fits {
-        plan.refuse(format!("revision {wanted} is not a readable record below the newest one"), Some("--to REVISION"));
-    }
-    fits
-}
-
-/// What stands in the way of the steps that were chosen: then none of them is taken.
-fn obstacles(plan: &mut Plan, view: &View<'_>, policy: &Policy) {
-    let Some((revision, _)) = plan.applies() else {
-        // An unlock touches no object and asks for none.
-        let deletes = [Verdict::Uninstall, Verdict::CompleteUninstall, Verdict::Finish, Verdict::Close];
-        if deletes.contains(&plan.verdict) {
-            unknown_kinds(plan, view, None, policy);
-        }
-        return;
-    };
-    if view.evidence.namespace == NamespacePhase::Terminating {
-        // What is going there goes with it: there is nothing to wait for.
-        return plan.refuse("the namespace is terminating: nothing can be created in it".into(), None);
-    }
-    let going: Vec<_> = view.terminating(revision).map(|seen| seen.id.to_string()).collect();
-    if !going.is_empty() {
-        let reason = format!("{} is being deleted, and the plan needs it", going.join(", "));
-        return plan.wait_for(Wait { reason, until: None, author: false });
-    }
-    unknown_kinds(plan, view, Some(revision), policy);
-    foreign_objects(plan, view, revision);
-}
-
-/// An object whose kind is not served cannot exist, so one that is not `needed` may be skipped; one that is, never.
-fn unknown_kinds(plan: &mut Plan, view: &View<'_>, needed: Option<Revision>, policy: &Policy) {
-    let unknown = &view.evidence.unknown_kinds;
-    let text = |listed: &Listed| format!("{} ({})", listed.id, listed.api_version);
-    let (of_needed, others): (Vec<_>, Vec<_>) = unknown.iter().partition(|listed| Some(listed.revision) == needed);
-    for listed in &of_needed {
-        let reason =
-            format!("the server does not serve the kind of {}, which revision {} needs", text(listed), listed.revision);
-        plan.refuse(reason, Some("--to REVISION"));
-    }
-    let only_others = others.into_iter().filter(|other| of_needed.iter().all(|listed| listed.id != other.id));
-    let old: BTreeSet<_> = only_others.map(text).collect();
-    if !old.is_empty() && !policy.skip_unknown_kinds {
-        let old: Vec<_> = old.into_iter().collect();
-        plan.refuse(format!("the server does not serve the kind of {}", old.join(", ")), Some("--skip-unknown-kinds"));
-    }
-}
-
-fn foreign_objects(plan: &mut Plan, view: &View<'_>, revision: Revision) {
-    for seen in view.of(revision) {
-        if let Some(live) = &seen.live
-            && let super::Owner::Other { namespace, name } = &live.owner
-        {
-            plan.refuse(format!("{} belongs to release {namespace}/{name}", seen.id), None);
-        }
-    }
-}
-
 /// A pending rollback's own target: a person was fleeing the last deployed revision.
 fn alternative(release: &Release, history: &History, target: Option<Revision>) -> Option<Revision> {
     if release.status() != &Status::PendingRollback {
@@ -424,53 +333,4 @@ fn same_manifest(history: &History, target: Revision, release: &Release) -> bool
 
 fn equal_text(a: &Release, b: &Release) -> bool {
     a.manifest().trim() == b.manifest().trim()
-}
-
-fn finding(fact: String, source: &str) -> Finding {
-    Finding { fact, source: source.into() }
-}
-
-impl Plan {
-    pub(super) fn new(history: &History, state: State) -> Self {
-        Self {
-            namespace: history.namespace.clone(),
-            name: history.name.clone(),
-            state,
-            verdict: Verdict::Nothing,
-            revision: history.last().map(|last| last.revision),
-            target: None,
-            alternative: None,
-            evidence: Vec::new(),
-            steps: Vec::new(),
-            changes: Vec::new(),
-            deletes: Vec::new(),
-            kept: Vec::new(),
-            skipped: Vec::new(),
-            refusals: Vec::new(),
-            wait: None,
-        }
-    }
-
-    pub(super) fn note(&mut self, fact: String, source: &str) {
-        self.evidence.push(finding(fact, source));
-    }
-
-    /// Nothing is done: whatever was planned is dropped.
-    pub(super) fn refuse(&mut self, reason: String, flag: Option<&str>) {
-        self.verdict = Verdict::Refuse;
-        self.drop_steps();
-        self.refusals.push(Refusal { reason, flag: flag.map(Into::into) });
-    }
-
-    fn wait_for(&mut self, wait: Wait) {
-        self.verdict = Verdict::Wait;
-        self.drop_steps();
-        self.wait = Some(wait);
-    }
-
-    fn drop_steps(&mut self) {
-        self.steps.clear();
-        self.changes.clear();
-        self.deletes.clear();
-    }
 }

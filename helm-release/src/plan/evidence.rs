@@ -183,6 +183,12 @@ pub struct Finding {
     pub source: String,
 }
 
+impl Finding {
+    pub(super) fn new(fact: String, source: &str) -> Self {
+        Self { fact, source: source.into() }
+    }
+}
+
 impl Live {
     /// Whether the object is this release's and stays.
     #[must_use]

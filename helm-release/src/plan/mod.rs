@@ -6,7 +6,8 @@ mod classify;
 mod decide;
 mod deletes;
 mod evidence;
-mod pending;
+mod liveness;
+mod obstacles;
 mod policy;
 mod steps;
 mod target;
@@ -24,7 +25,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::manifest::ObjectId;
-use crate::release::{Namespace, ReleaseName, Revision, Status};
+use crate::release::{History, Namespace, ReleaseName, Revision, Status};
 
 /// What would be done to one release, on what evidence. The value that every output prints.
 #[derive(Debug, Clone, Serialize)]
@@ -244,6 +245,51 @@ impl Plan {
     #[must_use]
     pub fn acts(&self) -> bool {
         !self.steps.is_empty()
+    }
+}
+
+impl Plan {
+    fn new(history: &History, state: State) -> Self {
+        Self {
+            namespace: history.namespace.clone(),
+            name: history.name.clone(),
+            state,
+            verdict: Verdict::Nothing,
+            revision: history.last().map(|last| last.revision),
+            target: None,
+            alternative: None,
+            evidence: Vec::new(),
+            steps: Vec::new(),
+            changes: Vec::new(),
+            deletes: Vec::new(),
+            kept: Vec::new(),
+            skipped: Vec::new(),
+            refusals: Vec::new(),
+            wait: None,
+        }
+    }
+
+    fn note(&mut self, fact: String, source: &str) {
+        self.evidence.push(Finding::new(fact, source));
+    }
+
+    /// Nothing is done: whatever was planned is dropped.
+    fn refuse(&mut self, reason: String, flag: Option<&str>) {
+        self.verdict = Verdict::Refuse;
+        self.drop_steps();
+        self.refusals.push(Refusal { reason, flag: flag.map(Into::into) });
+    }
+
+    fn wait_for(&mut self, wait: Wait) {
+        self.verdict = Verdict::Wait;
+        self.drop_steps();
+        self.wait = Some(wait);
+    }
+
+    fn drop_steps(&mut self) {
+        self.steps.clear();
+        self.changes.clear();
+        self.deletes.clear();
     }
 }
 

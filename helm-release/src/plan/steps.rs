@@ -95,8 +95,8 @@ pub(super) fn relabel<'a>(plan: &mut Plan, lying: impl Iterator<Item = &'a Entry
         let written = plan.steps.iter().any(|step| match step {
             Step::Close { revision: at, .. }
             | Step::DeleteRecord { revision: at }
-            | Step::Quarantine { revision: at } => *at == revision,
-            Step::Relabel { revision: at } => *at == revision,
+            | Step::Quarantine { revision: at }
+            | Step::Relabel { revision: at } => *at == revision,
             Step::CreateRollback { .. } | Step::Apply { .. } | Step::DeleteObjects { .. } | Step::AwaitReady { .. } => {
                 false
             }

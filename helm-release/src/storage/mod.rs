@@ -17,7 +17,7 @@ use thiserror::Error as ThisError;
 
 use crate::cluster::{self, Stop};
 use crate::codec;
-use crate::release::{Content, Entry, History, Invalid, Namespace, RecordKey, Release, ReleaseName};
+use crate::release::{Content, Entry, History, Namespace, RecordKey, Release, ReleaseName};
 
 /// Helm's storage drivers that live in a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -392,14 +392,6 @@ impl fmt::Display for DriverKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
-}
-
-/// A key from a record's own name, for reporting.
-///
-/// # Errors
-/// It is not canonical.
-pub fn key_of(record: &Record) -> Result<RecordKey, Invalid> {
-    record.stored.key.parse()
 }
 
 #[cfg(test)]
