@@ -9,7 +9,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use common::{Site, lenient};
-use helm_release::action::{Client, Event, Events, Outcome, RepairOptions, Stop};
+use helm_release::action::{
+    Client, Depth, Event, Events, Namespaces, Outcome, RepairOptions, ScanOptions, Scope, Stop,
+};
 use helm_release::cluster::Cause;
 use helm_release::plan::{Intent, Policy, State, Verdict};
 use helm_release::storage::DriverKind;
@@ -289,6 +291,23 @@ async fn a_damaged_newest_record_is_saved_and_then_deleted_and_nothing_else() {
 fn with_widget(release: &mut Value) {
     let widget = "\n---\napiVersion: gone.example.com/v1\nkind: Widget\nmetadata:\n  name: w\n";
     release["manifest"] = (release["manifest"].as_str().unwrap().to_owned() + widget).into();
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn records_of_helm_2_are_counted_and_left_alone() {
+    let ns = Cluster::shared().unwrap().namespace("tiller").await.unwrap();
+    let labels = json!({"OWNER": "TILLER", "NAME": "old", "STATUS": "PENDING_INSTALL", "VERSION": "3"});
+    let record = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "old.v3", "labels": labels}});
+    ns.cluster().create(&ns.path("/api/v1", "configmaps"), &record).await.unwrap();
+    let client = common::client(&ns.kubeconfig(), &ns).await;
+    let scope = Scope { namespaces: Namespaces::One(ns.name().parse().unwrap()), selector: None };
+    for depth in [Depth::Labels, Depth::Payloads] {
+        let scan = client.scan(&scope, &ScanOptions { depth, policy: lenient() }, &Stop::never()).await.unwrap();
+        assert_eq!((scan.helm2, scan.items.len(), scan.unreadable.len()), (1, 0, 0), "{depth:?}");
+    }
+    assert!(client.history(&"old".parse().unwrap(), &Stop::never()).await.unwrap().is_empty());
+    assert_eq!(client.requests().write, 0);
 }
 
 /// Changes the payload of a record as somebody with an editor would.
