@@ -28,7 +28,7 @@ lint:
 # Nouns and decisions know neither kube nor tokio, and every crate builds alone.
 core:
 	cargo check --locked -p helm-release --no-default-features
-	for crate in goyaml helm-release operator gwrepair testcluster; do cargo check --locked -p $$crate || exit 1; done
+	for crate in goyaml helm-release operator gwrepair sandbox testcluster; do cargo check --locked -p $$crate || exit 1; done
 	tree=$$(cargo tree --locked -p helm-release --no-default-features --edges normal) && \
 		! echo "$$tree" | grep -E ' (kube|tokio) v'
 

@@ -59,6 +59,9 @@ enum Verb {
     Fixtures {
         /// The folder `testdata`
         testdata: PathBuf,
+        /// Only these
+        #[arg(value_enum, default_values = ["records", "api"])]
+        sets: Vec<fixtures::Set>,
     },
     /// Become a program that dies with the process that started it
     #[command(hide = true)]
@@ -81,7 +84,7 @@ async fn main() -> Result<ExitCode> {
         Verb::Down { dir } => serve::down(&dir).await?,
         Verb::Serve { dir } => serve::serve(&dir).await?,
         Verb::Kill { write, command } => kill::at_write(write, &command).await?,
-        Verb::Fixtures { testdata } => fixtures::write(&testdata).await?,
+        Verb::Fixtures { testdata, sets } => fixtures::write(&testdata, &sets).await?,
         Verb::Guard { parent, command } => guard(parent, &command)?,
     }
     Ok(ExitCode::SUCCESS)
