@@ -10,7 +10,7 @@ use helm_release::plan::{AssumeDead, Policy, Strategy};
 use helm_release::release::{Invalid, Namespace, ReleaseName, Revision};
 use helm_release::storage::DriverKind;
 
-use crate::command::{doctor, get, history, inspect, list, plan, repair, scan, status};
+use crate::command::{demo, doctor, get, history, inspect, list, plan, repair, scan, status};
 use crate::output::{Color, Format};
 
 /// Finds, explains and repairs Helm releases that are stuck.
@@ -26,11 +26,12 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) verb: Verb,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  gwrepair demo                             see all of it at work, without a cluster
   gwrepair scan -A                          which releases are stuck, anywhere
   gwrepair plan web -n shop                 what would be done about one, and why
   gwrepair repair web -n shop               do it, after asking
@@ -45,6 +46,14 @@ Exit codes:
   130  interrupted; the record is settled";
 
 /// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    #[command(flatten)]
+    Cluster(Command),
+    Demo(demo::Demo),
+}
+
+/// What to do with a cluster.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Scan(scan::Scan),
@@ -324,7 +333,7 @@ mod tests {
     fn the_flags_of_repair_become_a_policy() {
         let line = "gwrepair plan web --strategy rollback --to 3 --no-wait --allow-delete PersistentVolumeClaim,Secret";
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
-        let Command::Plan(args) = cli.command else { panic!("not a plan") };
+        let Verb::Cluster(Command::Plan(args)) = cli.verb else { panic!("not a plan") };
         let policy = args.policy.policy();
         assert_eq!((policy.strategy, policy.to), (Strategy::Rollback, Revision::new(3)));
         assert!(!policy.wait && policy.allow_delete.contains("persistentvolumeclaim"));
@@ -333,7 +342,7 @@ mod tests {
     #[test]
     fn the_defaults_are_the_librarys_own() {
         let cli = Cli::try_parse_from(["gwrepair", "plan", "web"]).unwrap();
-        let Command::Plan(args) = cli.command else { panic!("not a plan") };
+        let Verb::Cluster(Command::Plan(args)) = cli.verb else { panic!("not a plan") };
         assert_eq!(args.policy.policy(), Policy::default());
         assert_eq!(args.policy.options().timeout, RepairOptions::default().timeout);
     }

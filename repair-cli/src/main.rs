@@ -16,11 +16,12 @@ mod signal;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
+use helm_release::action::Stop;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 use crate::again::Again;
-use crate::cli::{Cli, Global};
+use crate::cli::{Cli, Global, Verb};
 use crate::error::{Exit, Failure};
 use crate::session::Session;
 
@@ -56,8 +57,13 @@ fn run(cli: Cli, again: Again) -> Result<Exit, Failure> {
     let token = CancellationToken::new();
     let exit = runtime.block_on(async {
         signal::watch(&token);
-        let session = Session::open(&cli.global, again, token.clone()).await?;
-        command::run(cli.command, &session).await
+        match cli.verb {
+            Verb::Cluster(command) => {
+                let session = Session::open(&cli.global, again, token.clone()).await?;
+                command::run(command, &session).await
+            }
+            Verb::Demo(args) => command::demo::run(&args, cli.global.color, &Stop::new(token.clone(), None)).await,
+        }
     });
     // A prompt that nobody has answered still waits for its line.
     runtime.shutdown_background();

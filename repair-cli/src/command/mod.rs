@@ -1,5 +1,6 @@
 //! One file per subcommand: its flags, what it shows, what it does.
 
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod get;
 pub(crate) mod history;

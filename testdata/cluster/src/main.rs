@@ -60,7 +60,7 @@ enum Verb {
         /// The folder `testdata`
         testdata: PathBuf,
         /// Only these
-        #[arg(value_enum, default_values = ["records", "api"])]
+        #[arg(value_enum, default_values = ["records", "api", "demo"])]
         sets: Vec<fixtures::Set>,
     },
     /// Become a program that dies with the process that started it
