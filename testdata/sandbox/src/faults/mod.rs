@@ -94,6 +94,12 @@ impl Faults {
         self.journal.send_modify(|journal| journal.dead = false);
     }
 
+    /// Whether the client was killed.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        self.journal.borrow().dead
+    }
+
     /// Carries nothing out any more, and lets go of what is held.
     pub fn shut(&self) {
         self.journal.send_modify(|journal| {
