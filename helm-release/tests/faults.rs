@@ -55,7 +55,9 @@ impl Case {
             match report.outcome {
                 Outcome::NothingToDo => return self.end().await,
                 Outcome::Repaired | Outcome::Changed => {}
-                other => panic!("{}/{}: {other:?}: {:?}", self.namespace, self.name, report.error),
+                Outcome::Waiting | Outcome::Refused | Outcome::Failed | Outcome::Cancelled => {
+                    panic!("{}/{}: {:?}: {:?}", self.namespace, self.name, report.outcome, report.error)
+                }
             }
         }
         panic!("{}/{}: not at its end after {RUNS} repairs", self.namespace, self.name)
@@ -131,7 +133,7 @@ async fn every_request(faults: &[Fault]) {
 async fn dead(sandbox: &Sandbox, armed: &sandbox::faults::Armed) {
     armed.wait().await;
     if !sandbox.faults().is_dead() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -12,6 +12,7 @@ mod progress;
 mod saved;
 mod session;
 mod signal;
+mod transport;
 
 use std::process::ExitCode;
 

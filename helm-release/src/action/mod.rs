@@ -4,6 +4,7 @@
 
 mod doctor;
 mod error;
+mod newest;
 mod observe;
 mod preflight;
 mod probe;
@@ -28,7 +29,7 @@ use chrono::Utc;
 use crate::cluster::{Permission, Wire};
 use crate::plan::{Intent, Plan, Policy, decide};
 use crate::release::{History, Namespace, ReleaseName};
-use crate::storage::{Detail, DriverKind, Kubernetes, Query, Storage};
+use crate::storage::{Detail, DriverKind, Kubernetes, Query, Read, Storage};
 
 /// Releases of one namespace on one server.
 #[derive(Clone)]
@@ -122,6 +123,17 @@ impl Client {
     /// A read failed: then nothing is known, least of all that the release is absent.
     pub async fn observe(&self, name: &ReleaseName, policy: &Policy, stop: &Stop) -> Result<Observation, Error> {
         let read = self.storage.history(&self.namespace, name, stop).await?;
+        self.look_around(read, name, policy, stop).await
+    }
+
+    /// Reads the cluster too, where an operation is open.
+    async fn look_around(
+        &self,
+        read: Read,
+        name: &ReleaseName,
+        policy: &Policy,
+        stop: &Stop,
+    ) -> Result<Observation, Error> {
         let now = read.date.unwrap_or_else(Utc::now);
         let mut observation = Observation::of_records(read.history, now);
         if observation.history.is_empty() {

@@ -21,4 +21,4 @@ pub use wire::{Requests, Wire};
 
 pub(crate) use mapping::encode;
 pub(crate) use parallel::{all, all_to_end};
-pub(crate) use wire::{Call, Purpose};
+pub(crate) use wire::{Call, Part, Purpose};

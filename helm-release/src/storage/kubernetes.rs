@@ -11,8 +11,9 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Detail, Driver, DriverKind, Error, Listing, NewRecord, Query, Record};
-use crate::cluster::{Call, Purpose, Stop, Wire, encode};
+use super::items::Items;
+use super::{Detail, Driver, DriverKind, Error, Listing, NewRecord, Query, Record, Told};
+use crate::cluster::{Call, Part, Purpose, Stop, Wire, encode};
 use crate::release::{Namespace, Stored};
 
 /// The type of every Secret that holds a record; ConfigMaps have none.
@@ -77,6 +78,16 @@ struct Metadata {
 #[derive(Deserialize)]
 struct ManagedFields {
     time: Option<DateTime<Utc>>,
+}
+
+/// In how many parts a list is asked for.
+#[derive(Clone, Copy)]
+enum Pages<'a> {
+    One,
+    /// The next after the one that gave the token; the first if it is empty.
+    Many {
+        token: &'a str,
+    },
 }
 
 impl Kubernetes {
@@ -154,7 +165,7 @@ impl Kubernetes {
         let mut listing = Listing::default();
         let mut token = String::new();
         loop {
-            let answer = self.wire.send(self.list_call(query, &token), stop).await?;
+            let answer = self.wire.send(self.list_call(query, Pages::Many { token: &token }), stop).await?;
             listing.date = answer.date;
             let page: List = answer.json()?;
             listing.records.extend(page.items.into_iter().flatten().map(|item| self.record(item)));
@@ -165,20 +176,47 @@ impl Kubernetes {
         }
     }
 
-    fn list_call(&self, query: &Query, token: &str) -> Call {
+    /// In one answer: pages after the first are no longer in the server's memory, and each takes it a walk through all
+    /// that is stored.
+    async fn one_by_one(&self, query: &Query, stop: &Stop, take: &mut (dyn FnMut(Told) + Send)) -> Result<(), Error> {
+        let mut items = Items::default();
+        let call = self.list_call(query, Pages::One);
+        let streamed = self.wire.stream(call, stop, |part| {
+            match part {
+                Part::Begun => {
+                    items = Items::default();
+                    take(Told::Begun);
+                }
+                Part::Bytes(bytes) => items.feed(bytes, |item| {
+                    let item = serde_json::from_slice(item)?;
+                    take(Told::Record(Box::new(self.record(item))));
+                    Ok(())
+                })?,
+                Part::Ended => items.end()?,
+            }
+            Ok(())
+        });
+        Ok(streamed.await.map(drop)?)
+    }
+
+    fn list_call(&self, query: &Query, pages: Pages<'_>) -> Call {
         let namespace = query.namespace.as_ref().map(Namespace::as_str);
         let (limit, accept) = match query.detail {
             Detail::Metadata => (500, METADATA_ONLY),
             Detail::Payload => (100, "application/json"),
         };
-        let selector = escape(&query.selector);
-        let mut path = format!("{}?limit={limit}&labelSelector={selector}", self.path(namespace, None));
+        let limit = match pages {
+            Pages::One => String::new(),
+            Pages::Many { .. } => format!("limit={limit}&"),
+        };
+        let mut path = format!("{}?{limit}labelSelector={}", self.path(namespace, None), escape(&query.selector));
         // Helm goes by the labels alone, whatever the type; a name tells too little without it.
         if self.kind == DriverKind::Secrets && !query.selector.split(',').any(|term| term == OWNED) {
             path.push_str("&fieldSelector=type%3Dhelm.sh%2Frelease.v1");
         }
-        if !token.is_empty() {
-            path.push_str(&format!("&continue={}", escape(token)));
+        match pages {
+            Pages::One | Pages::Many { token: "" } => {}
+            Pages::Many { token } => path.push_str(&format!("&continue={}", escape(token))),
         }
         let place = namespace.map_or("all namespaces".into(), |namespace| format!("namespace {namespace}"));
         let mut call = Call::get(format!("list the release records in {place}"), path);
@@ -244,6 +282,15 @@ impl Kubernetes {
 impl Driver for Kubernetes {
     fn list<'a>(&'a self, query: &'a Query, stop: &'a Stop) -> BoxFuture<'a, Result<Listing, Error>> {
         self.pages(query, stop).boxed()
+    }
+
+    fn each<'a>(
+        &'a self,
+        query: &'a Query,
+        stop: &'a Stop,
+        take: &'a mut (dyn FnMut(Told) + Send),
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        self.one_by_one(query, stop, take).boxed()
     }
 
     fn get<'a>(

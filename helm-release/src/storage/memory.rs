@@ -7,7 +7,7 @@ use chrono::Utc;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 
-use super::{Detail, Driver, Error, Listing, NewRecord, Query, Record};
+use super::{Detail, Driver, Error, Listing, NewRecord, Query, Record, Told};
 use crate::cluster::Stop;
 use crate::release::{Namespace, Stored};
 
@@ -106,6 +106,17 @@ impl Memory {
 impl Driver for Memory {
     fn list<'a>(&'a self, query: &'a Query, _stop: &'a Stop) -> BoxFuture<'a, Result<Listing, Error>> {
         ready(Ok(self.listing(query))).boxed()
+    }
+
+    fn each<'a>(
+        &'a self,
+        query: &'a Query,
+        _stop: &'a Stop,
+        take: &'a mut (dyn FnMut(Told) + Send),
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        take(Told::Begun);
+        self.listing(query).records.into_iter().for_each(|record| take(Told::Record(Box::new(record))));
+        ready(Ok(())).boxed()
     }
 
     fn get<'a>(

@@ -1,5 +1,6 @@
 //! Where release records live: a [`Driver`] for each of Helm's, and [`Storage`] that makes histories of them.
 
+mod items;
 mod kubernetes;
 mod memory;
 
@@ -112,6 +113,15 @@ pub struct Listing {
     pub date: Option<DateTime<Utc>>,
 }
 
+/// What a driver says while it lists records one by one.
+#[derive(Debug)]
+pub enum Told {
+    /// The list begins, or begins anew: what was told before does not count.
+    Begun,
+    /// The next record.
+    Record(Box<Record>),
+}
+
 /// A record to be created.
 #[derive(Debug, Clone)]
 pub struct NewRecord {
@@ -131,6 +141,14 @@ pub struct NewRecord {
 pub trait Driver: Send + Sync {
     /// Lists records.
     fn list<'a>(&'a self, query: &'a Query, stop: &'a Stop) -> BoxFuture<'a, Result<Listing, Error>>;
+
+    /// Lists records one by one, however many there are: none is held once it was told.
+    fn each<'a>(
+        &'a self,
+        query: &'a Query,
+        stop: &'a Stop,
+        take: &'a mut (dyn FnMut(Told) + Send),
+    ) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Reads one record by its object name.
     fn get<'a>(
@@ -159,6 +177,25 @@ pub trait Driver: Send + Sync {
 
     /// Deletes a record; one that is gone already is no failure.
     fn delete<'a>(&'a self, seen: &'a Record, stop: &'a Stop) -> BoxFuture<'a, Result<(), Error>>;
+}
+
+/// Lists records and keeps what `add` makes of them.
+///
+/// # Errors
+/// The records cannot be listed.
+pub async fn fold<T: Default + Send>(
+    driver: &dyn Driver,
+    query: &Query,
+    stop: &Stop,
+    add: impl Fn(&mut T, Record) + Send + Sync,
+) -> Result<T, Error> {
+    let mut kept = T::default();
+    let mut take = |told| match told {
+        Told::Begun => kept = T::default(),
+        Told::Record(record) => add(&mut kept, *record),
+    };
+    driver.each(query, stop, &mut take).await?;
+    Ok(kept)
 }
 
 /// Histories over a driver.
@@ -194,11 +231,7 @@ impl Storage {
     /// # Errors
     /// The records cannot be listed. An absent release is an empty history, never an error.
     pub async fn history(&self, namespace: &Namespace, name: &ReleaseName, stop: &Stop) -> Result<Read, Error> {
-        let labelled = Query {
-            namespace: Some(namespace.clone()),
-            selector: format!("owner=helm,name={name}"),
-            detail: Detail::Payload,
-        };
+        let labelled = labelled(namespace, name);
         let unlabelled =
             Query { namespace: Some(namespace.clone()), selector: format!("name!={name}"), detail: Detail::Metadata };
         let odd = Query { selector: format!("owner!=helm,name={name}"), ..unlabelled.clone() };
@@ -217,6 +250,22 @@ impl Storage {
             }
         }
         let entries = records.into_iter().filter_map(entry).collect();
+        Ok(Read { history: History::new(name.clone(), namespace.clone(), entries), date: listed.date })
+    }
+
+    /// The records of a release that its labels name: all that Helm knows of, and all that there are but for copies and
+    /// labels that somebody took away. Looking for those reads the metadata of every record of the namespace.
+    ///
+    /// # Errors
+    /// The records cannot be listed.
+    pub async fn labelled_history(
+        &self,
+        namespace: &Namespace,
+        name: &ReleaseName,
+        stop: &Stop,
+    ) -> Result<Read, Error> {
+        let listed = self.driver.list(&labelled(namespace, name), stop).await?;
+        let entries = listed.records.into_iter().filter_map(entry).collect();
         Ok(Read { history: History::new(name.clone(), namespace.clone(), entries), date: listed.date })
     }
 
@@ -273,6 +322,12 @@ impl Storage {
     ) -> Result<Record, Error> {
         self.driver.update(seen, &labels_of(seen, key, release), None, stop).await
     }
+}
+
+/// Helm's own question for the records of a release.
+fn labelled(namespace: &Namespace, name: &ReleaseName) -> Query {
+    let selector = format!("owner=helm,name={name}");
+    Query { namespace: Some(namespace.clone()), selector, detail: Detail::Payload }
 }
 
 /// Places a record in its history; `None` if neither payload, name nor label holds a revision.

@@ -22,7 +22,8 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Finds the releases that are stuck.
 ///
 /// Looks at the labels of all records and at the payloads of those that may be stuck; `--deep` decodes the newest record of every
-/// release, since labels can lie and records can be damaged.
+/// release, since labels can lie and records can be damaged. What comes next is told by the evidence; whether it can be done (by the
+/// permissions of this identity, by admission) is found out by plan and repair.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
