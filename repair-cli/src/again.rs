@@ -4,7 +4,7 @@ use clap::{ArgMatches, parser::ValueSource};
 use helm_release::release::{Namespace, ReleaseName};
 
 /// Flags that are not carried over: they say how to show, or whom, or give a consent once.
-const LEFT_OUT: [&str; 11] = [
+const LEFT_OUT: [&str; 12] = [
     "namespace",
     "all_namespaces",
     "selector",
@@ -15,6 +15,7 @@ const LEFT_OUT: [&str; 11] = [
     "quiet",
     "yes",
     "dry_run",
+    "force",
     "parallel",
 ];
 

@@ -10,7 +10,7 @@ use helm_release::plan::{AssumeDead, Policy, Strategy};
 use helm_release::release::{Invalid, Namespace, ReleaseName, Revision};
 use helm_release::storage::DriverKind;
 
-use crate::command::{doctor, get, history, inspect, list, plan, repair, scan, status};
+use crate::command::{backup, doctor, get, history, inspect, list, plan, repair, restore, scan, status};
 use crate::output::{Color, Format};
 
 /// Finds, explains and repairs Helm releases that are stuck.
@@ -41,7 +41,7 @@ Exit codes:
   2    wrong usage, or a confirmation was needed and there is no terminal
   3    stuck releases exist (scan), a repair is due (plan), or some remain (repair --all)
   4    refused or waiting: a decision or a consent is missing; the text says which flag gives it
-  5    failed; what was and was not done is printed
+  5    failed; what was and was not done is printed, and where the backup lies
   130  interrupted; the record is settled";
 
 /// What to do.
@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Inspect(inspect::Inspect),
     Plan(plan::PlanArgs),
     Repair(repair::Repair),
+    Backup(backup::BackupArgs),
+    Restore(restore::Restore),
     History(history::History),
     List(list::List),
     Status(status::Status),
@@ -179,7 +181,7 @@ pub(crate) struct PolicyFlags {
     override_deployer: bool,
     /// Save and delete the newest record if it cannot be read.
     #[arg(long)]
-    quarantine: bool,
+    pub(crate) quarantine: bool,
     /// Guarded kinds that may be deleted, such as persistentvolumeclaim.
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     allow_delete: Vec<String>,

@@ -2,6 +2,7 @@
 //!
 //! The shell remembers nothing: what a killed run leaves is the ordinary state *interrupted*, which the next run finds.
 
+mod backup;
 mod doctor;
 mod error;
 mod observe;
@@ -9,13 +10,15 @@ mod preflight;
 mod probe;
 mod repair;
 mod report;
+mod restore;
 mod scan;
 mod scene;
 
 pub use doctor::{Diagnosis, PermissionCheck};
-pub use error::{Error, Remedy};
+pub use error::{Error, Remedy, Unusable};
 pub use observe::Observation;
 pub use report::{Event, Events, Outcome, Report, StepReport};
+pub use restore::{PlannedRestore, RestoreOptions, RestoreReport};
 pub use scan::{Damaged, Depth, Failure, Head, Namespaces, Scan, ScanItem, ScanOptions, Scope};
 
 pub use crate::cluster::{Requests, Stop};
