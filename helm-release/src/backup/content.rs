@@ -13,7 +13,7 @@ use crate::patch::{self, Patch, Unstructured};
 use crate::readiness::{Readiness, completion};
 
 /// Managers that only write what follows from the rest.
-const CONTROLLERS: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kubelet"];
+const CONTROLLERS: [&str; 4] = ["kube-controller-manager", "cloud-controller-manager", "kube-scheduler", "kubelet"];
 
 /// What the server alone writes, and owners, which may be gone.
 const SERVERS_OWN: [&str; 9] = [

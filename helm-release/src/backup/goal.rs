@@ -34,6 +34,12 @@ pub(super) fn goal(before: &History, entry: &Entry, now: Option<&Release>) -> Op
     let verbatim =
         |lost| Goal { status: release.status().clone(), description: release.info().description.clone(), lost };
     let failed = || Some(unlocked(release, now));
+    let locks =
+        !matches!(release.status(), Status::Deployed | Status::Uninstalled | Status::Superseded | Status::Failed);
+    if locks && !newest && now.is_some_and(|now| now.status() == release.status()) {
+        // Below the newest it locks nothing, and nobody has touched it.
+        return Some(verbatim(None));
+    }
     match release.status() {
         Status::PendingInstall | Status::PendingUpgrade | Status::PendingRollback | Status::Uninstalling => failed(),
         Status::Unknown | Status::Other(_) if newest => failed(),

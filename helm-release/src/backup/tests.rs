@@ -139,6 +139,17 @@ fn a_killed_repair_leaves_no_lock_behind_once_it_is_undone() {
 }
 
 #[test]
+fn a_pending_record_that_locks_nothing_and_was_not_touched_stays() {
+    let pending = || record(1, "pending-upgrade", "Preparing upgrade", 0);
+    let records = vec![pending(), record(2, "deployed", "x", 0), record(3, "deployed", "x", 0)];
+    let run = Run { creates: vec![], ..rollback() };
+    let now = vec![pending(), record(2, "deployed", "x", 0), record(3, "deployed", "x", 0)];
+    let plan = decide(&saved(Some(run)), taken(), &history(records), &here(now));
+    assert_eq!(lost(&plan, "record 1"), "");
+    assert!(!words(&plan).iter().any(|step| step.contains("close 1")), "{:?}", words(&plan));
+}
+
+#[test]
 fn whoever_went_on_since_is_not_overruled() {
     let refused = |now: Vec<Entry>| {
         let plan = decide(&saved(Some(rollback())), taken(), &history(before()), &here(now));

@@ -20,8 +20,8 @@ use crate::session::{Session, line};
 ///
 /// Plans like a repair, and shows the plan. What is already as it was is not written. A record or an object that somebody
 /// else has changed since is left alone, and what cannot come back is named: no record is locked again, no Job that has
-/// ended runs again, no claim that was bound is made anew. What is there now is saved first, so that a restore can be undone
-/// in its turn.
+/// ended runs again, no claim that was bound is made anew. It goes to the namespace that was saved. What is there now is
+/// saved first, so that a restore can be undone in its turn.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -29,8 +29,8 @@ Examples:
   gwrepair restore web.json --dry-run
   gwrepair restore web.json --yes
 
-Exits with 0 when restored or nothing was to do, 4 when it refuses, 5 when it failed. With --dry-run: 3 when something
-would be done.")]
+Exits with 0 when restored or nothing was to do, 3 when something would be done (--dry-run), 4 when it refuses, 5 when it
+failed.")]
 pub(crate) struct Restore {
     /// The file, as `repair` named it or `backup` wrote it.
     #[arg(value_name = "FILE")]
