@@ -11,7 +11,7 @@
 //! | decisions | [`backup`], [`codec`], [`plan`], [`patch`], [`readiness`] | pure functions: no I/O, no clock, no logging |
 //! | shell | `storage`, `cluster`, `action` | async over `kube::Client`, stoppable at every await; feature `kube` |
 //!
-//! Start at `action::Client`: `plan` looks and decides, `repair` acts. With `default-features = false` the nouns and the
+//! Start at `action::Client`: `plan` looks and decides, `repair` acts, `restore` undoes. With `default-features = false` the nouns and the
 //! decisions build without kube and tokio.
 //!
 //! # A decision

@@ -214,6 +214,25 @@ async fn an_object_that_somebody_wrote_since_is_left_alone_and_named() {
     }
 }
 
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_field_that_the_repair_took_from_another_manager_is_given_back() {
+    let ns = namespace().await;
+    Case::Rollback.wedge(&ns, Helm::V4).await;
+    let theirs = ns.dir().join("theirs.yaml");
+    std::fs::write(&theirs, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {message: theirs}}").unwrap();
+    let apply = ["apply", "--server-side", "--force-conflicts", "--field-manager=theirs", "-f", path(&theirs)];
+    run(ns.kubectl().args(apply)).await.unwrap().ok().unwrap();
+    let before = Snapshot::take(&ns).await;
+    let refused = gwrepair(&ns, &["repair", "web", "--assume-dead", "--yes"]).await;
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    let args = ["repair", "web", "--assume-dead", "--yes", "--force-conflicts", "-ojson"];
+    let report: Value = serde_json::from_str(&gwrepair(&ns, &args).await.stdout).unwrap();
+    assert_eq!(Snapshot::take(&ns).await.objects["configmap/a"]["data"]["message"], "one", "{report:#}");
+    let restored = restore(&ns, Path::new(report["backup"].as_str().unwrap())).await;
+    Snapshot::take(&ns).await.is_but_for(&before, &restored, "theirs");
+}
+
 /// Writes of the longest restore below.
 const WRITES: usize = 7;
 

@@ -204,7 +204,7 @@ impl View for Shown<'_> {
         }
         if let Some(path) = self.backup {
             page.item("", "What was there before is kept; undo with:");
-            page.verbatim(&format!("  gwrepair restore {}", path.display()));
+            page.verbatim(&format!("  {}", self.session.again.restore(path)));
         }
         if matches!(self.report.outcome, Outcome::Failed | Outcome::Cancelled | Outcome::Changed) {
             page.item("", "What is left, and what to do about it:");

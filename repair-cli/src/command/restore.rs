@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::repair::confirm;
 use super::report::{time, word};
+use crate::again::Again;
 use crate::error::{Exit, Failure, Missing, role};
 use crate::output::{Cell, Emphasis, Page, Table, View, Width, say, show, stamp};
 use crate::progress::{Board, Mode};
@@ -62,17 +63,16 @@ pub(crate) async fn run(args: Restore, session: &Session) -> Result<Exit, Failur
         show(&plans, session.format)?;
         return Ok(plans.exit());
     }
-    if !session.is_quiet() {
-        say(&plans.text(Width::Normal));
-        say("\n");
-    }
     let acts = planned.iter().any(|planned| planned.plan.acts());
+    if !session.is_quiet() && plans.exit() != Exit::Done {
+        say(&(plans.text(Width::Normal) + "\n"));
+    }
     if acts && !confirm(args.yes, session, "Restore as shown?", "a restore must be confirmed").await? {
         session.remark("nothing was done");
         return Ok(Exit::Refused);
     }
     let reports = execute(&args, session, &planned).await;
-    let shown = Reports::new(&reports);
+    let shown = Reports::new(&reports, &session.again);
     show(&shown, session.format)?;
     for error in reports.iter().filter(|report| report.outcome == Outcome::Failed).filter_map(|r| r.error.as_ref()) {
         say(&session.failure(error).text());
@@ -182,7 +182,6 @@ fn losses(page: &mut Page, lost: &[Lost]) {
     if lost.is_empty() {
         return;
     }
-    page.gap();
     page.heading(&format!("Not as it was ({})", lost.len()));
     for Lost { what, reason } in lost {
         page.item("  - ", &format!("{what}: {reason}"));
@@ -222,6 +221,8 @@ struct Shown<'a> {
     error: Option<String>,
     #[serde(skip)]
     report: &'a RestoreReport,
+    #[serde(skip)]
+    again: &'a Again,
 }
 
 #[derive(Serialize)]
@@ -232,8 +233,8 @@ struct Done<'a> {
 }
 
 impl<'a> Reports<'a> {
-    fn new(reports: &'a [RestoreReport]) -> Self {
-        Self { items: reports.iter().map(Shown::new).collect() }
+    fn new(reports: &'a [RestoreReport], again: &'a Again) -> Self {
+        Self { items: reports.iter().map(|report| Shown::new(report, again)).collect() }
     }
 
     fn exit(&self) -> Exit {
@@ -248,7 +249,7 @@ impl<'a> Reports<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn new(report: &'a RestoreReport) -> Self {
+    fn new(report: &'a RestoreReport, again: &'a Again) -> Self {
         let done = report.steps.iter().map(|step| Done {
             step: &step.step,
             result: step.error.as_deref().unwrap_or("done"),
@@ -266,6 +267,7 @@ impl<'a> Shown<'a> {
             requests: report.requests,
             error: report.error.as_ref().map(line),
             report,
+            again,
         }
     }
 
@@ -301,8 +303,9 @@ impl<'a> Shown<'a> {
         }
         losses(page, self.lost);
         if let Some(path) = self.backup {
+            page.gap();
             page.item("", "What was there before is kept; undo with:");
-            page.verbatim(&format!("  gwrepair restore {}", path.display()));
+            page.verbatim(&format!("  {}", self.again.restore(path)));
         }
     }
 }
