@@ -6,11 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use futures::stream::{self, StreamExt};
 use http::Method;
 use serde_json::{Value, json};
 use testcluster::{Cluster, Fault, Helm, Namespace, Proxy, Ran, Request, run};
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
 const HELMS: [Helm; 2] = [Helm::V3, Helm::V4];
@@ -166,6 +168,8 @@ async fn undone(case: Case) {
         let after = Snapshot::take(&ns).await;
         after.is_but_for(&before, &restored, &at);
         after.is_usable(&at);
+        let reads = restored["requests"]["read"].as_u64().unwrap();
+        assert!(reads <= 2 * after.objects.len() as u64 + 15, "{at}: {restored:#}");
         let again = restore(&ns, &file).await;
         assert_eq!(
             (&again["outcome"], &again["requests"]["write"]),
@@ -298,6 +302,52 @@ async fn survive((helm, fault, write): (Helm, Fault, usize)) -> bool {
     );
     stock_helm_goes_on(&ns, &chart("plain")).await;
     armed.is_reached()
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_signal_stops_a_restore_and_the_next_one_goes_on() {
+    let (ns, file, before) = repaired(Helm::V4).await;
+    let proxy = Proxy::start(&ns).await.unwrap();
+    let held = proxy.at_write(2, Fault::Hold);
+    let mut restore_held = command(&ns, &["restore", path(&file), "--yes"], &proxy.kubeconfig());
+    let mut child = proxy.spawn(restore_held.stdout(Stdio::piped()).stderr(Stdio::piped())).unwrap();
+    held.reached().await.unwrap();
+    run(Command::new("kill").args(["-INT", &child.id().unwrap().to_string()])).await.unwrap().ok().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    while !said.next_line().await.unwrap().unwrap().starts_with("stopping") {}
+    held.release();
+    let output = child.wait_with_output().await.unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{stdout}");
+    assert!(stdout.contains("is restored in part: restore again to go on"), "{stdout}");
+    let report = restore(&ns, &file).await;
+    assert_eq!(report["outcome"], "restored", "{report:#}");
+    Snapshot::take(&ns).await.is_but_for(&before, &report, "stopped");
+}
+
+#[tokio::test]
+#[ignore = "needs the real control plane: make test"]
+async fn a_record_that_cannot_be_read_is_kept_by_the_backup_and_not_made_again() {
+    let ns = namespace().await;
+    for message in ["one", "two"] {
+        let values = format!("message={message}");
+        let args = ["upgrade", "--install", "web", &chart("plain"), "--set", &values];
+        run(ns.helm(Helm::V3).args(args)).await.unwrap().ok().unwrap();
+    }
+    let garbage = r#"{"data":{"release":"JSUl"}}"#;
+    let args = ["patch", "secret", "sh.helm.release.v1.web.v2", "-p", garbage];
+    run(ns.kubectl().args(args)).await.unwrap().ok().unwrap();
+    let ran = gwrepair(&ns, &["repair", "web", "--quarantine", "--yes", "-ojson"]).await;
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|why| panic!("{why}: {ran:?}"));
+    let file = report["backup"].as_str().unwrap();
+    let backup: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let records = backup["releases"][0]["records"].as_array().unwrap();
+    assert!(records.iter().any(|record| record["data"]["release"] == "JSUl"), "{backup:#}");
+    let restored = restore(&ns, Path::new(file)).await;
+    assert_eq!(restored["outcome"], "nothing-to-do", "{restored:#}");
+    assert!(restored.to_string().contains("only the backup keeps it"), "{restored:#}");
+    stock_helm_goes_on(&ns, &chart("plain")).await;
 }
 
 #[tokio::test]

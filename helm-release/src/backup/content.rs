@@ -89,7 +89,8 @@ pub(super) fn irretrievable(saved: &Value) -> Option<&'static str> {
     if saved["metadata"]["deletionTimestamp"].is_string() {
         return Some("it was being deleted already when the backup was made");
     }
-    if runs && saved["metadata"]["annotations"]["helm.sh/hook"].is_string() {
+    if saved["metadata"]["annotations"]["helm.sh/hook"].is_string() {
+        // One that is left behind can make the next upgrade of Helm 3 fail, too.
         return Some("a hook: no hook is run again");
     }
     if runs && matches!(completion(saved), Readiness::Current | Readiness::Failed { .. }) {
