@@ -11,7 +11,7 @@ use std::process::Stdio;
 use futures::stream::{self, StreamExt};
 use http::Method;
 use serde_json::{Value, json};
-use testcluster::{Cluster, Fault, Helm, Namespace, Proxy, Ran, Request, run};
+use testcluster::{Cluster, Fault, Helm, Namespace, Proxy, Ran, Request, run, until};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
@@ -89,7 +89,14 @@ impl Case {
             }
         };
         proxy.run(&mut command).await.unwrap();
+        until("nothing that is being deleted", async || Ok(is_settled(ns).await.then_some(()))).await.unwrap();
     }
+}
+
+/// Whether all that Helm began to delete is gone.
+async fn is_settled(ns: &Namespace) -> bool {
+    let claims = ns.objects("/api/v1", "persistentvolumeclaims").await.unwrap();
+    claims.iter().all(|claim| claim["metadata"]["deletionTimestamp"].is_null())
 }
 
 /// Kills Helm once it has written the workload and waits for it.

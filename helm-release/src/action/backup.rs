@@ -14,7 +14,7 @@ use super::{Client, Planned};
 use crate::backup::{Absent, Backup, Creation, Run, SavedRelease, Words};
 use crate::cluster::Stop;
 use crate::plan::{Step, Suspects, target};
-use crate::release::{Entry, History, Namespace, ReleaseName, Revision};
+use crate::release::{Entry, History, Namespace, ReleaseName, Revision, Status};
 use crate::storage::{self, Detail, Listing, Record};
 
 impl Client {
@@ -64,11 +64,12 @@ impl Client {
     }
 }
 
-/// The newest revision and the last deployed one.
+/// The newest revision and the last deployed one, which may be the same.
 fn in_service(history: &History) -> Vec<Revision> {
-    let Some(last) = history.last().map(|last| last.revision) else { return Vec::new() };
-    let below = target(history, last, Suspects::Skip).target;
-    BTreeSet::from_iter(below.into_iter().chain([last])).into_iter().collect()
+    let Some(last) = history.last() else { return Vec::new() };
+    let below = || target(history, last.revision, Suspects::Skip).target;
+    let deployed = if last.status() == Some(&Status::Deployed) { None } else { below() };
+    deployed.into_iter().chain([last.revision]).collect()
 }
 
 /// Saves what the plan is about to change or delete, and has the caller keep it.

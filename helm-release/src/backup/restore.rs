@@ -300,7 +300,7 @@ fn objects(plan: &mut RestorePlan, saved: &SavedRelease, here: &Here) {
             continue;
         }
         match here.live.get(&id).and_then(Option::as_ref) {
-            None => match irretrievable(object) {
+            None => match irretrievable(object).or_else(|| foreign(object, saved)) {
                 Some(reason) => plan.lose(&id, reason),
                 None => {
                     plan.lose(&id, "it comes back as a new object, with another UID");
@@ -398,6 +398,11 @@ fn guard(id: &ObjectId, live: &Value, claims: bool) -> Option<&'static str> {
         () if secret => Some("a Secret beside a claim of this release: it may open its data"),
         () => None,
     }
+}
+
+fn foreign(object: &Value, saved: &SavedRelease) -> Option<&'static str> {
+    (owner(object, saved) != Owner::Ours)
+        .then_some("it did not carry this release's marks: who had it may make it again")
 }
 
 fn owner(live: &Value, saved: &SavedRelease) -> Owner {

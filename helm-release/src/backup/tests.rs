@@ -187,12 +187,15 @@ fn a_release_that_was_removed_comes_back_without_its_lock() {
     let records =
         vec![record(1, "superseded", "x", 0), record(2, "uninstalling", "Deletion in progress", 0), unreadable(3)];
     let mut saved = saved(Some(run));
-    saved.objects = vec![map("a", "one"), claim(true), job()];
+    let mut shared = map("shared", "x");
+    shared["metadata"]["annotations"]["meta.helm.sh/release-name"] = json!("other");
+    saved.objects = vec![map("a", "one"), claim(true), job(), shared];
     let plan = decide(&saved, taken(), &history(records), &here(vec![]));
     assert_eq!(words(&plan), ["create 1 superseded", "create 2 failed", "create configmap/a"]);
     assert!(lost(&plan, "record 2").ends_with("it becomes failed"));
     assert!(lost(&plan, "record 3").contains("cannot be read"));
     assert!(lost(&plan, "configmap/a").contains("another UID"));
+    assert!(lost(&plan, "configmap/shared").contains("did not carry this release's marks"));
     assert!(lost(&plan, "persistentvolumeclaim/data").contains("was bound"));
     assert!(lost(&plan, "job.batch/migrate").contains("not run again"));
 }
