@@ -55,7 +55,7 @@ impl Case {
             match report.outcome {
                 Outcome::NothingToDo => return self.end().await,
                 Outcome::Repaired | Outcome::Changed => {}
-                Outcome::Waiting | Outcome::Refused | Outcome::Failed | Outcome::Cancelled => {
+                Outcome::Waiting | Outcome::Refused | Outcome::Failed | Outcome::Cancelled | Outcome::Restored => {
                     panic!("{}/{}: {:?}: {:?}", self.namespace, self.name, report.outcome, report.error)
                 }
             }

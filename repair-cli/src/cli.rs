@@ -10,7 +10,7 @@ use helm_release::plan::{AssumeDead, Policy, Strategy};
 use helm_release::release::{Invalid, Namespace, ReleaseName, Revision};
 use helm_release::storage::DriverKind;
 
-use crate::command::{demo, doctor, get, history, inspect, list, plan, repair, scan, status};
+use crate::command::{backup, demo, doctor, get, history, inspect, list, plan, repair, restore, scan, status};
 use crate::output::{Color, Format};
 
 /// Finds, explains and repairs Helm releases that are stuck.
@@ -42,14 +42,14 @@ Exit codes:
   2    wrong usage, or a confirmation was needed and there is no terminal
   3    stuck releases exist (scan), a repair is due (plan), or some remain (repair --all)
   4    refused or waiting: a decision or a consent is missing; the text says which flag gives it
-  5    failed; what was and was not done is printed
+  5    failed; what was and was not done is printed, and where the backup lies
   130  interrupted; the record is settled";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     #[command(flatten)]
-    Cluster(Command),
+    Cluster(Box<Command>),
     Demo(demo::Demo),
 }
 
@@ -60,6 +60,8 @@ pub(crate) enum Command {
     Inspect(inspect::Inspect),
     Plan(plan::PlanArgs),
     Repair(repair::Repair),
+    Backup(backup::BackupArgs),
+    Restore(restore::Restore),
     History(history::History),
     List(list::List),
     Status(status::Status),
@@ -188,7 +190,7 @@ pub(crate) struct PolicyFlags {
     override_deployer: bool,
     /// Save and delete the newest record if it cannot be read.
     #[arg(long)]
-    quarantine: bool,
+    pub(crate) quarantine: bool,
     /// Guarded kinds that may be deleted, such as persistentvolumeclaim.
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     allow_delete: Vec<String>,
@@ -333,7 +335,8 @@ mod tests {
     fn the_flags_of_repair_become_a_policy() {
         let line = "gwrepair plan web --strategy rollback --to 3 --no-wait --allow-delete PersistentVolumeClaim,Secret";
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
-        let Verb::Cluster(Command::Plan(args)) = cli.verb else { panic!("not a plan") };
+        let Verb::Cluster(command) = cli.verb else { panic!("not a plan") };
+        let Command::Plan(args) = *command else { panic!("not a plan") };
         let policy = args.policy.policy();
         assert_eq!((policy.strategy, policy.to), (Strategy::Rollback, Revision::new(3)));
         assert!(!policy.wait && policy.allow_delete.contains("persistentvolumeclaim"));
@@ -342,7 +345,8 @@ mod tests {
     #[test]
     fn the_defaults_are_the_librarys_own() {
         let cli = Cli::try_parse_from(["gwrepair", "plan", "web"]).unwrap();
-        let Verb::Cluster(Command::Plan(args)) = cli.verb else { panic!("not a plan") };
+        let Verb::Cluster(command) = cli.verb else { panic!("not a plan") };
+        let Command::Plan(args) = *command else { panic!("not a plan") };
         assert_eq!(args.policy.policy(), Policy::default());
         assert_eq!(args.policy.options().timeout, RepairOptions::default().timeout);
     }

@@ -61,7 +61,7 @@ fn run(cli: Cli, again: Again) -> Result<Exit, Failure> {
         match cli.verb {
             Verb::Cluster(command) => {
                 let session = Session::open(&cli.global, again, token.clone()).await?;
-                command::run(command, &session).await
+                command::run(*command, &session).await
             }
             Verb::Demo(args) => command::demo::run(&args, cli.global.color, &Stop::new(token.clone(), None)).await,
         }

@@ -28,6 +28,8 @@ async fn the_demo_finds_explains_and_repairs_four_releases() {
         "pay         api    repaired   pending-upgrade   deployed   2/2",
         "shop        web    repaired   pending-upgrade   deployed   7/7",
         "Rollback to 1",
+        "Release web in namespace shop is restored.",
+        "  - record 2: it said pending-upgrade, and no record is locked again: it stays failed",
     ] {
         assert!(stdout.contains(line), "no {line:?} in\n{stdout}");
     }

@@ -8,12 +8,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 20] = [
     "",
     "scan",
     "inspect",
     "plan",
     "repair",
+    "backup",
+    "restore",
     "history",
     "list",
     "status",

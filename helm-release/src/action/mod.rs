@@ -2,6 +2,7 @@
 //!
 //! The shell remembers nothing: what a killed run leaves is the ordinary state *interrupted*, which the next run finds.
 
+mod backup;
 mod doctor;
 mod error;
 mod newest;
@@ -10,13 +11,15 @@ mod preflight;
 mod probe;
 mod repair;
 mod report;
+mod restore;
 mod scan;
 mod scene;
 
 pub use doctor::{Diagnosis, PermissionCheck};
-pub use error::{Error, Remedy};
+pub use error::{Error, Remedy, Unusable};
 pub use observe::Observation;
 pub use report::{Event, Events, Outcome, Report, StepReport};
+pub use restore::{PlannedRestore, RestoreOptions, RestoreReport};
 pub use scan::{Damaged, Depth, Failure, Head, Namespaces, Scan, ScanItem, ScanOptions, Scope};
 
 pub use crate::cluster::{Requests, Stop};
@@ -168,8 +171,8 @@ impl Client {
     /// Runs a plan that was made by [`Client::plan`].
     ///
     /// # Guarantees
-    /// Nothing is written if the records are no longer those that the plan was made from. On every way out the record
-    /// that this run opened is closed, and no request is under way.
+    /// Nothing is written if the records are no longer those that the plan was made from, or if `events` cannot keep what is
+    /// about to be changed. On every way out the record that this run opened is closed, and no request is under way.
     pub async fn repair(&self, planned: &Planned, options: &RepairOptions, stop: &Stop, events: &dyn Events) -> Report {
         repair::run(self, planned, options, stop, events).await
     }
@@ -203,6 +206,12 @@ mod tests {
         fn is_send<T: Send>(_: impl Fn(&'static Client, &'static ReleaseName, &'static Stop) -> T) {}
         is_send(|client, name, stop| client.history(name, stop));
         is_send(|client, _, stop| client.doctor(stop));
+        is_send(|client, name, stop| async move {
+            let Some(backup) = client.backup(name, stop).await? else { return Ok(None) };
+            let options = RestoreOptions::default();
+            let planned = client.plan_restore(backup.taken, &backup.releases[0], &options, stop).await?;
+            Ok::<_, Error>(Some(client.restore(&planned, stop, &()).await))
+        });
         is_send(|client, name, stop| async move {
             let (policy, options) = (Policy::default(), RepairOptions::default());
             let planned = client.plan(name, Intent::Usable, &policy, &options, stop).await?;

@@ -32,11 +32,11 @@ pub struct Kubernetes {
 }
 
 #[derive(Deserialize)]
-struct List {
+struct List<T> {
     #[serde(default)]
     metadata: ListMetadata,
     /// Null, not empty, in a metadata list without items (observed).
-    items: Option<Vec<Item>>,
+    items: Option<Vec<T>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -110,23 +110,14 @@ impl Kubernetes {
         }
     }
 
-    /// A Secret's `data` is base64 once more than a ConfigMap's.
-    fn record(&self, item: Item) -> Record {
-        let text = item.data.and_then(|data| data.release);
-        let body = text.map(|text| match self.kind {
-            DriverKind::Secrets => STANDARD.decode(&text).unwrap_or_else(|_| text.into_bytes()),
-            DriverKind::ConfigMaps => text.into_bytes(),
+    /// A member of a list lacks what the list itself says of it.
+    fn whole(&self, mut object: Value) -> Result<Record, serde_json::Error> {
+        object["apiVersion"] = json!("v1");
+        object["kind"] = json!(match self.kind {
+            DriverKind::Secrets => "Secret",
+            DriverKind::ConfigMaps => "ConfigMap",
         });
-        let metadata = item.metadata;
-        let stored = Stored {
-            key: metadata.name,
-            labels: metadata.labels.unwrap_or_default(),
-            resource_version: metadata.resource_version,
-            uid: metadata.uid,
-            created: metadata.creation_timestamp,
-            touched: metadata.managed_fields.iter().filter_map(|entry| entry.time).max(),
-        };
-        Record { namespace: metadata.namespace, stored, body }
+        stored_record(self.kind, object)
     }
 
     fn data(&self, body: &str) -> Value {
@@ -137,8 +128,11 @@ impl Kubernetes {
     }
 
     fn object(&self, record: &NewRecord, namespace: &Namespace) -> Value {
-        let metadata =
-            json!({"name": record.key.to_string(), "namespace": namespace.as_str(), "labels": record.labels});
+        let name = record.key.to_string();
+        let mut metadata = json!({"name": name, "namespace": namespace.as_str(), "labels": record.labels});
+        if !record.annotations.is_empty() {
+            metadata["annotations"] = json!(record.annotations);
+        }
         let data = self.data(&record.body);
         match self.kind {
             DriverKind::Secrets => {
@@ -167,9 +161,20 @@ impl Kubernetes {
         loop {
             let answer = self.wire.send(self.list_call(query, Pages::Many { token: &token }), stop).await?;
             listing.date = answer.date;
-            let page: List = answer.json()?;
-            listing.records.extend(page.items.into_iter().flatten().map(|item| self.record(item)));
-            token = page.metadata.r#continue;
+            token = match query.detail {
+                Detail::Whole => {
+                    let page: List<Value> = answer.json()?;
+                    for object in page.items.into_iter().flatten() {
+                        listing.records.push(self.whole(object).map_err(malformed)?);
+                    }
+                    page.metadata.r#continue
+                }
+                Detail::Metadata | Detail::Payload => {
+                    let page: List<Item> = answer.json()?;
+                    listing.records.extend(page.items.into_iter().flatten().map(|item| record(self.kind, item)));
+                    page.metadata.r#continue
+                }
+            };
             if token.is_empty() {
                 return Ok(listing);
             }
@@ -189,7 +194,7 @@ impl Kubernetes {
                 }
                 Part::Bytes(bytes) => items.feed(bytes, |item| {
                     let item = serde_json::from_slice(item)?;
-                    take(Told::Record(Box::new(self.record(item))));
+                    take(Told::Record(Box::new(record(self.kind, item))));
                     Ok(())
                 })?,
                 Part::Ended => items.end()?,
@@ -203,7 +208,7 @@ impl Kubernetes {
         let namespace = query.namespace.as_ref().map(Namespace::as_str);
         let (limit, accept) = match query.detail {
             Detail::Metadata => (500, METADATA_ONLY),
-            Detail::Payload => (100, "application/json"),
+            Detail::Payload | Detail::Whole => (100, "application/json"),
         };
         let limit = match pages {
             Pages::One => String::new(),
@@ -233,7 +238,7 @@ impl Kubernetes {
     fn parse(&self, object: Value, key: &str) -> Result<Record, Error> {
         let attempt = format!("read record {key}");
         let malformed = |why| crate::cluster::Error { attempt, cause: crate::cluster::Cause::Malformed(why) };
-        Ok(serde_json::from_value(object).map(|item| self.record(item)).map_err(malformed)?)
+        Ok(self.whole(object).map_err(malformed)?)
     }
 
     /// After an answer that tells nothing: is what was to be written there?
@@ -273,7 +278,7 @@ impl Kubernetes {
         };
         let call = Call::new(attempt, method, path, Some(object.clone()), Purpose::Once);
         match self.wire.send(call, stop).await {
-            Ok(answer) => Ok(self.record(answer.json()?)),
+            Ok(answer) => Ok(record(self.kind, answer.json()?)),
             Err(error) => self.settle(namespace, key, object, error, stop).await,
         }
     }
@@ -359,6 +364,39 @@ impl Driver for Kubernetes {
         }
         .boxed()
     }
+}
+
+/// Reads a stored object, such as one that a backup kept.
+///
+/// # Errors
+/// It has not the shape of one.
+pub fn stored_record(kind: DriverKind, object: Value) -> Result<Record, serde_json::Error> {
+    let item = Item::deserialize(&object)?;
+    Ok(Record { object: Some(object), ..record(kind, item) })
+}
+
+/// A Secret's `data` is base64 once more than a ConfigMap's.
+fn record(kind: DriverKind, item: Item) -> Record {
+    let text = item.data.and_then(|data| data.release);
+    let body = text.map(|text| match kind {
+        DriverKind::Secrets => STANDARD.decode(&text).unwrap_or_else(|_| text.into_bytes()),
+        DriverKind::ConfigMaps => text.into_bytes(),
+    });
+    let metadata = item.metadata;
+    let stored = Stored {
+        key: metadata.name,
+        labels: metadata.labels.unwrap_or_default(),
+        resource_version: metadata.resource_version,
+        uid: metadata.uid,
+        created: metadata.creation_timestamp,
+        touched: metadata.managed_fields.iter().filter_map(|entry| entry.time).max(),
+    };
+    Record { namespace: metadata.namespace, stored, body, object: None }
+}
+
+fn malformed(why: serde_json::Error) -> crate::cluster::Error {
+    let cause = crate::cluster::Cause::Malformed(why);
+    crate::cluster::Error { attempt: "read a release record".into(), cause }
 }
 
 fn includes(all: &Value, some: &Value) -> bool {

@@ -54,7 +54,7 @@ impl Memory {
                 && selects(&query.selector, &record.stored.labels)
         };
         let shown = |record: &Record| match query.detail {
-            Detail::Payload => record.clone(),
+            Detail::Payload | Detail::Whole => record.clone(),
             Detail::Metadata => Record { body: None, ..record.clone() },
         };
         Listing { records: records.by_key.values().filter(wanted).map(shown).collect(), date: Some(Utc::now()) }
@@ -72,7 +72,12 @@ impl Memory {
             created: Some(Utc::now()),
             touched: Some(Utc::now()),
         };
-        let record = Record { namespace: namespace.to_string(), stored, body: Some(new.body.clone().into_bytes()) };
+        let record = Record {
+            namespace: namespace.to_string(),
+            stored,
+            body: Some(new.body.clone().into_bytes()),
+            object: None,
+        };
         if records.by_key.contains_key(&place(&record)) {
             return Err(Error::Conflict { key });
         }

@@ -4,7 +4,7 @@ mod items;
 mod kubernetes;
 mod memory;
 
-pub use kubernetes::Kubernetes;
+pub use kubernetes::{Kubernetes, stored_record};
 pub use memory::Memory;
 
 use std::collections::BTreeMap;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
+use serde_json::Value;
 use thiserror::Error as ThisError;
 
 use crate::cluster::{self, Stop};
@@ -91,6 +92,8 @@ pub enum Detail {
     Metadata,
     /// The payload too.
     Payload,
+    /// The stored object too, as the server has it.
+    Whole,
 }
 
 /// A stored object that is, or claims to be, a record.
@@ -102,6 +105,8 @@ pub struct Record {
     pub stored: crate::release::Stored,
     /// The text that the codec reads; `None` if only metadata was asked for or the object has none.
     pub body: Option<Vec<u8>>,
+    /// The stored object as it is; `None` unless it was asked for, or where there is none.
+    pub object: Option<Value>,
 }
 
 /// An answer to a [`Query`].
@@ -129,6 +134,8 @@ pub struct NewRecord {
     pub key: RecordKey,
     /// Its labels, all of them.
     pub labels: BTreeMap<String, String>,
+    /// Its annotations; Helm gives it none.
+    pub annotations: BTreeMap<String, String>,
     /// Its text, as the codec writes it.
     pub body: String,
 }
@@ -231,7 +238,22 @@ impl Storage {
     /// # Errors
     /// The records cannot be listed. An absent release is an empty history, never an error.
     pub async fn history(&self, namespace: &Namespace, name: &ReleaseName, stop: &Stop) -> Result<Read, Error> {
-        let labelled = labelled(namespace, name);
+        let Listing { records, date } = self.records(namespace, name, Detail::Payload, stop).await?;
+        Ok(Read { history: history(namespace, name, records), date })
+    }
+
+    /// The same records as they are stored.
+    ///
+    /// # Errors
+    /// As [`Storage::history`].
+    pub async fn records(
+        &self,
+        namespace: &Namespace,
+        name: &ReleaseName,
+        detail: Detail,
+        stop: &Stop,
+    ) -> Result<Listing, Error> {
+        let labelled = labelled(namespace, name, detail);
         let unlabelled =
             Query { namespace: Some(namespace.clone()), selector: format!("name!={name}"), detail: Detail::Metadata };
         let odd = Query { selector: format!("owner!=helm,name={name}"), ..unlabelled.clone() };
@@ -249,8 +271,7 @@ impl Storage {
                 records.push(record);
             }
         }
-        let entries = records.into_iter().filter_map(entry).collect();
-        Ok(Read { history: History::new(name.clone(), namespace.clone(), entries), date: listed.date })
+        Ok(Listing { records, date: listed.date })
     }
 
     /// The records of a release that its labels name: all that Helm knows of, and all that there are but for copies and
@@ -264,9 +285,8 @@ impl Storage {
         name: &ReleaseName,
         stop: &Stop,
     ) -> Result<Read, Error> {
-        let listed = self.driver.list(&labelled(namespace, name), stop).await?;
-        let entries = listed.records.into_iter().filter_map(entry).collect();
-        Ok(Read { history: History::new(name.clone(), namespace.clone(), entries), date: listed.date })
+        let Listing { records, date } = self.driver.list(&labelled(namespace, name, Detail::Payload), stop).await?;
+        Ok(Read { history: history(namespace, name, records), date })
     }
 
     /// Creates the record of a new revision with Helm's labels, and those of the user that `inherited` carries.
@@ -288,7 +308,8 @@ impl Storage {
         labels.insert("name".into(), key.name.to_string());
         labels.insert("owner".into(), "helm".into());
         labels.insert("createdAt".into(), now.timestamp().to_string());
-        self.driver.create(namespace, &NewRecord { key: key.clone(), labels, body }, stop).await
+        let record = NewRecord { key: key.clone(), labels, annotations: BTreeMap::new(), body };
+        self.driver.create(namespace, &record, stop).await
     }
 
     /// Writes a changed release back over the record that was read.
@@ -325,9 +346,15 @@ impl Storage {
 }
 
 /// Helm's own question for the records of a release.
-fn labelled(namespace: &Namespace, name: &ReleaseName) -> Query {
+fn labelled(namespace: &Namespace, name: &ReleaseName, detail: Detail) -> Query {
     let selector = format!("owner=helm,name={name}");
-    Query { namespace: Some(namespace.clone()), selector, detail: Detail::Payload }
+    Query { namespace: Some(namespace.clone()), selector, detail }
+}
+
+/// The history that `records` make up.
+#[must_use]
+pub fn history(namespace: &Namespace, name: &ReleaseName, records: Vec<Record>) -> History {
+    History::new(name.clone(), namespace.clone(), records.into_iter().filter_map(entry).collect())
 }
 
 /// Places a record in its history; `None` if neither payload, name nor label holds a revision.

@@ -17,6 +17,11 @@ use tokio::process::Command;
 use crate::error::{Exit, Failure};
 use crate::output::{Color, print, say};
 
+/// Stands for the file that the repair of shop/web kept.
+const BACKUP: &str = "BACKUP";
+/// Where it is, below the folder of the demo.
+const BACKUPS: &str = "gwrepair/backups/shop";
+
 /// Five namespaces after real Helm was killed in four of them; `testdata/demo` tells how.
 const OBJECTS: &str = include_str!("../../../testdata/demo/objects.jsonl");
 /// A workload takes a moment to become ready, so that waiting can be seen.
@@ -73,6 +78,11 @@ const SCENES: &[Scene] = &[
         arguments: &["history", "web", "-n", "shop"],
         exit: 0,
     },
+    Scene {
+        headline: "Every repair keeps what it is about to change. Undo the one of shop/web.",
+        arguments: &["restore", BACKUP, "--yes"],
+        exit: 0,
+    },
 ];
 
 /// Where the demo runs: what a command needs to reach it.
@@ -122,13 +132,14 @@ impl Stage<'_> {
     }
 
     async fn play(&self, scene: &Scene) -> Result<(), Failure> {
-        let words = scene.arguments.join(" ");
+        let arguments = scene.arguments.iter().map(|word| self.word(word)).collect::<Result<Vec<_>, _>>()?;
+        let words = arguments.join(" ");
         print(&format!("\n{HEAD}# {}{HEAD:#}\n{PROMPT}$ gwrepair {words}{PROMPT:#}\n", scene.headline))?;
         if stdout().is_terminal() {
             let _ = self.stop.run(tokio::time::sleep(PAUSE)).await;
         }
         self.stop.check().map_err(|_| Failure::new("the demo was stopped"))?;
-        let mut child = self.command(scene.arguments).spawn();
+        let mut child = self.command(&arguments).spawn();
         let ended = match &mut child {
             Ok(child) => child.wait().await,
             Err(why) => return Err(Failure::new(format!("could not run gwrepair {words}")).because(why)),
@@ -141,7 +152,21 @@ impl Stage<'_> {
         Err(Failure::new(format!("gwrepair {words} ended {seen}, not with {}", scene.exit)))
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// A word of a command line; the name of a backup is known only once there is one.
+    fn word(&self, word: &str) -> Result<String, Failure> {
+        if word != BACKUP {
+            return Ok(word.into());
+        }
+        let dir = self.home.join(BACKUPS);
+        let failed = |why: &std::io::Error| Failure::new(format!("no backup in {}", dir.display())).because(why);
+        let found = fs::read_dir(&dir).and_then(|mut entries| entries.next().transpose());
+        let entry = found.map_err(|why| failed(&why))?;
+        entry
+            .map(|entry| entry.path().display().to_string())
+            .ok_or_else(|| failed(&std::io::ErrorKind::NotFound.into()))
+    }
+
+    fn command(&self, arguments: &[String]) -> Command {
         let mut command = Command::new(&self.program);
         let color = match self.color {
             Color::Auto => "auto",

@@ -1,5 +1,6 @@
 //! One file per subcommand: its flags, what it shows, what it does.
 
+pub(crate) mod backup;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod get;
@@ -9,6 +10,7 @@ pub(crate) mod list;
 pub(crate) mod plan;
 pub(crate) mod repair;
 mod report;
+pub(crate) mod restore;
 pub(crate) mod scan;
 pub(crate) mod status;
 
@@ -23,6 +25,8 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<Exit, Fai
         Command::Inspect(args) => inspect::run(args, session).await,
         Command::Plan(args) => plan::run(args, session).await,
         Command::Repair(args) => repair::run(args, session).await,
+        Command::Backup(args) => backup::run(args, session).await,
+        Command::Restore(args) => restore::run(args, session).await,
         Command::History(args) => history::run(args, session).await,
         Command::List(args) => list::run(args, session).await,
         Command::Status(args) => status::run(args, session).await,
