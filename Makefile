@@ -1,5 +1,5 @@
-# The two commands are `make demo` and `make test`. Each builds what it needs; neither needs more than cargo, Go, make
-# and a C compiler.
+# The two commands are `cargo run --release -p gwrepair -- demo`, which needs cargo alone, and `make test`. Each target
+# here builds what it needs; none needs more than cargo, Go, make and a C compiler.
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 export RUST_BACKTRACE ?= 0
@@ -62,9 +62,10 @@ docs:
 unit:
 	cargo test --locked --workspace
 
-# Writes the records of real Helm anew.
+# Writes anew what real Helm and the real API server say: records, damaged ones, the API's own words, the demo's releases.
 fixtures: tools
-	testdata/records/regenerate.sh
+	cargo build --quiet --locked -p testcluster
+	$(TESTCLUSTER) run -- $(TESTCLUSTER) fixtures testdata
 
 tools:
 	@command -v cargo >/dev/null || { echo "cargo is missing: apt-get install -y rustup && rustup default stable" >&2; exit 1; }

@@ -6,4 +6,4 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo build --quiet -p testcluster
 testcluster=${CARGO_TARGET_DIR:-target}/debug/testcluster
-exec "$testcluster" run -- "$testcluster" fixtures testdata
+exec "$testcluster" run -- "$testcluster" fixtures testdata records
