@@ -3,6 +3,49 @@
 //! Helm's lock is "the newest record says pending": kill Helm in the middle of an operation, and the release is locked
 //! for ever. This crate decides from evidence what such a release is and what to do about it, and does it.
 //!
+//! # In one piece
+//!
+//! [`Client`] is the door: [`history`](Client::history) reads, [`plan`](Client::plan) looks and decides,
+//! [`repair`](Client::repair) acts, [`restore`](Client::restore) undoes. Below, real Helm 4 was killed in the middle of an
+//! upgrade; the API server is one in memory that holds what Helm left.
+//!
+#![cfg_attr(feature = "kube", doc = "```")]
+#![cfg_attr(not(feature = "kube"), doc = "```ignore")]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let sandbox = sandbox::Sandbox::new();
+//! # for line in include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/demo/objects.jsonl")).lines() {
+//! #     sandbox.plant(serde_json::from_str(line)?)?;
+//! # }
+//! # let kube = sandbox.client("shop");
+//! use helm_release::plan::{AssumeDead, Step, Verdict};
+//! use helm_release::release::{Entry, Status};
+//! use helm_release::{Client, DriverKind, Intent, Outcome, Policy, RepairOptions, Stop};
+//!
+//! let client = Client::new(kube, "shop".parse()?, DriverKind::Secrets);
+//! let (name, stop) = ("web".parse()?, Stop::never());
+//!
+//! // Look: all revisions, those included that cannot be read.
+//! let history = client.history(&name, &stop).await?;
+//! let newest = history.last().ok_or("no release")?;
+//! assert_eq!(newest.status(), Some(&Status::PendingUpgrade));
+//!
+//! // Decide. We saw Helm die, and say so of this very record; without that, silence has to last.
+//! let policy = Policy { assume_dead: AssumeDead::Shown(newest.stored.resource_version.clone()), ..Policy::default() };
+//! let options = RepairOptions::default();
+//! let planned = client.plan(&name, Intent::Usable, &policy, &options, &stop).await?;
+//! assert_eq!(planned.plan.verdict, Verdict::Rollback);
+//! assert!(matches!(planned.plan.steps[0], Step::CreateRollback { .. }));
+//!
+//! // Act.
+//! let report = client.repair(&planned, &options, &stop, &()).await;
+//! assert_eq!(report.outcome, Outcome::Repaired);
+//! let history = client.history(&name, &stop).await?;
+//! assert_eq!(history.last().and_then(Entry::status), Some(&Status::Deployed));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # The map
 //!
 //! | layer | modules | |
@@ -11,10 +54,11 @@
 //! | decisions | [`backup`], [`codec`], [`plan`], [`patch`], [`readiness`] | pure functions: no I/O, no clock, no logging |
 //! | shell | `storage`, `cluster`, `action` | async over `kube::Client`, stoppable at every await; feature `kube` |
 //!
-//! Start at `action::Client`: `plan` looks and decides, `repair` acts, `restore` undoes. With `default-features = false` the nouns and the
-//! decisions build without kube and tokio.
+//! With `default-features = false` the nouns and the decisions build without kube and tokio.
 //!
-//! # A decision
+//! # To decide without a cluster
+//!
+//! A plan is a value: a pure function of the history, the evidence, the intent and the policy.
 //!
 //! ```
 //! use chrono::TimeDelta;
@@ -55,6 +99,32 @@
 //! # }
 //! ```
 //!
+//! # When something goes wrong
+//!
+//! An error says what was attempted; its sources say why. A caller needs neither text: `Error::remedy` names what to do
+//! next, from the variants alone.
+//!
+//! | remedy | when | a controller |
+//! | --- | --- | --- |
+//! | `Reobserve` | somebody else was faster | looks again at once |
+//! | `BackOff` | no answer, too many requests, not ready in time, stopped | tries again later |
+//! | `Stall` | a permission is missing, a record or a manifest cannot be used | tells a person, and waits for a change |
+//!
+//! A repair that fails settles the record it had opened, and its report says what was done. One whose process is killed
+//! leaves the ordinary state *interrupted*, from which the next repair goes on.
+//!
+//! # Time and cancellation
+//!
+//! Every call takes a [`Stop`]: a token, a deadline, or neither. A read is dropped where it stands, a write that is under way
+//! is let end, and after the return nothing is sent. Time is the server's, from its header `Date`. `kube::Client` is the
+//! seam: build it with its `default_retry` off, for what may be sent twice is decided here.
+//!
+//! # Types of other crates
+//!
+//! Meant, and part of what this crate promises: `kube::Client` as the connection, `serde_json::Value` for objects,
+//! `chrono` for times, `tokio_util`'s `CancellationToken` in [`Stop`], and `futures`' boxed futures in
+//! [`storage::Driver`].
+//!
 //! # What it is not
 //!
 //! No wrapper around the `helm` binary, and no second Helm: it renders, installs and upgrades nothing yet. It does not
@@ -74,6 +144,13 @@ pub mod action;
 pub mod cluster;
 #[cfg(feature = "kube")]
 pub mod storage;
+
+#[cfg(feature = "kube")]
+pub use action::{Client, Error, Outcome, RepairOptions, Report, Stop};
+#[cfg(feature = "kube")]
+pub use plan::{Intent, Policy};
+#[cfg(feature = "kube")]
+pub use storage::DriverKind;
 
 /// Compiles the examples of the README.
 #[cfg(all(doctest, feature = "kube"))]

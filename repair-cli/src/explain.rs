@@ -452,10 +452,11 @@ Objects kept (2)
   - persistentvolumeclaim/cache: its kind is guarded: others depend on it (--allow-delete
     persistentvolumeclaim deletes it)
 
-Evidence (3)
+Evidence (4)
   - the author would be writing, and has been silent for 12m, since 2026-11-30T23:32:06Z [server
     time of the newest write]
-  - 3 of 4 objects hold the manifest of revision 4 [live objects]
+  - 1 of 4 objects of revision 4 are missing, being deleted, or another's [live objects]
+  - 0 of 2 objects hold the manifest of revision 2 [live objects]
   - its objects were written by field manager helm [managedFields]
 
 Passed over as the revision to go back to (1)

@@ -30,9 +30,10 @@ use std::time::Duration;
 use chrono::Utc;
 
 use crate::cluster::{Permission, Wire};
-use crate::plan::{Intent, Plan, Policy, decide};
+use crate::plan::{Intent, Plan, Policy, Strategy, decide};
 use crate::release::{History, Namespace, ReleaseName};
 use crate::storage::{Detail, DriverKind, Kubernetes, Query, Read, Storage};
+use probe::Tries;
 
 /// Releases of one namespace on one server.
 #[derive(Clone)]
@@ -120,13 +121,13 @@ impl Client {
         Ok(self.storage.history(&self.namespace, name, stop).await?.history)
     }
 
-    /// Reads the records, and the cluster where an operation is open.
+    /// Reads the records, and the cluster where an operation is open: which revision every object holds, too.
     ///
     /// # Errors
     /// A read failed: then nothing is known, least of all that the release is absent.
     pub async fn observe(&self, name: &ReleaseName, policy: &Policy, stop: &Stop) -> Result<Observation, Error> {
         let read = self.storage.history(&self.namespace, name, stop).await?;
-        self.look_around(read, name, policy, stop).await
+        self.look_around(read, name, policy, Tries::All, stop).await
     }
 
     /// Reads the cluster too, where an operation is open.
@@ -135,6 +136,7 @@ impl Client {
         read: Read,
         name: &ReleaseName,
         policy: &Policy,
+        tries: Tries,
         stop: &Stop,
     ) -> Result<Observation, Error> {
         let now = read.date.unwrap_or_else(Utc::now);
@@ -142,9 +144,15 @@ impl Client {
         if observation.history.is_empty() {
             observation.evidence.elsewhere = self.elsewhere(name, stop).await?;
         }
-        observation.look(&self.wire, policy, stop).await?;
-        if let Some(manager) = &self.manager {
+        // Who wants a finish is told of every object that is in its way.
+        let tries = if policy.strategy == Strategy::Finish { Tries::All } else { tries };
+        observation.look(&self.wire, policy, tries, stop).await?;
+        if let Some(manager) = &self.manager
+            && observation.manager != *manager
+        {
             observation.manager.clone_from(manager);
+            // What one manager may do, another may not.
+            observation.admitted.clear();
         }
         Ok(observation)
     }
@@ -161,7 +169,23 @@ impl Client {
         options: &RepairOptions,
         stop: &Stop,
     ) -> Result<Planned, Error> {
-        let observation = self.observe(name, policy, stop).await?;
+        let read = self.storage.history(&self.namespace, name, stop).await?;
+        let observation = self.look_around(read, name, policy, Tries::Decisive, stop).await?;
+        self.plan_from(observation, intent, policy, options, stop).await
+    }
+
+    /// What `repair` would do about what was observed. [`Client::plan`] observes no more than that needs.
+    ///
+    /// # Errors
+    /// A read failed.
+    pub async fn plan_from(
+        &self,
+        observation: Observation,
+        intent: Intent,
+        policy: &Policy,
+        options: &RepairOptions,
+        stop: &Stop,
+    ) -> Result<Planned, Error> {
         let plan = decide(&observation.history, &observation.evidence, intent, policy);
         let mut planned = Planned { plan, observation, missing: Vec::new() };
         preflight::check(&self.wire, self.driver, &mut planned, options.force_conflicts, stop).await?;

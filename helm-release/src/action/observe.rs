@@ -1,17 +1,17 @@
 //! Gathers evidence: reads and dry runs, never a write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::error::Error;
-use super::probe::Probe;
+use super::probe::{Probe, Tries};
 use super::scene::{self, Scene};
 use crate::cluster::{self, Kinds, Place, Resource, Stop, Wire, encode};
 use crate::manifest::{Manifest, ObjectId};
 use crate::plan::{Author, Deployer, Evidence, Goal, HookObject, HookPhase, Lease, NamespacePhase, Policy, goal};
-use crate::release::{ApplyMethod, Entry, History, Hook, Namespace, Release, Status};
+use crate::release::{ApplyMethod, Entry, History, Hook, Namespace, Release, Revision, Status};
 
 /// The manager that Helm itself is, where no live object tells better.
 const HELM: &str = "helm";
@@ -26,6 +26,9 @@ pub struct Observation {
     pub evidence: Evidence,
     pub(crate) scene: Scene,
     pub(crate) manager: String,
+    /// The revisions in question, and which objects the server would let go to which of them.
+    pub(super) baseline: Vec<Revision>,
+    pub(super) admitted: BTreeSet<(ObjectId, Revision)>,
 }
 
 impl Observation {
@@ -42,11 +45,12 @@ impl Observation {
             elsewhere: None,
             weaker: Vec::new(),
         };
-        Self { history, evidence, scene: Scene::default(), manager: HELM.into() }
+        let (baseline, admitted) = (Vec::new(), BTreeSet::new());
+        Self { history, evidence, scene: Scene::default(), manager: HELM.into(), baseline, admitted }
     }
 
     /// Reads the objects of all revisions in question, and tries manifests on them.
-    pub(super) async fn look(&mut self, wire: &Wire, policy: &Policy, stop: &Stop) -> Result<(), Error> {
+    pub(super) async fn look(&mut self, wire: &Wire, policy: &Policy, tries: Tries, stop: &Stop) -> Result<(), Error> {
         let Some((last, release)) = open_operation(&self.history) else { return Ok(()) };
         let (last, release) = (last.clone(), release.clone());
         let Goal { target, baseline: revisions, .. } = goal(&self.history, last.revision, policy);
@@ -59,12 +63,15 @@ impl Observation {
             self.scene.hooks.insert(hook.id.clone(), (resource, live));
             self.evidence.hooks.push(hook);
         }
-        let probe = Probe { wire, observation: self, last: &last, target, revisions: &revisions, stop };
-        let (objects, weaker) = probe.all().await?;
-        self.evidence.objects = objects;
-        self.evidence.weaker = weaker;
+        let (last, release, revisions) = (&last, &release, revisions.as_slice());
+        let probe = Probe { wire, observation: self, last, release, target, revisions, tries, stop };
+        let seen = probe.all().await?;
+        self.evidence.objects = seen.objects;
+        self.evidence.weaker = seen.weaker;
+        self.baseline = revisions.to_vec();
+        self.admitted = seen.admitted;
         self.evidence.author =
-            Author { lease: Lease::Free, last_sign: self.last_sign(&last), manager: Some(self.manager.clone()) };
+            Author { lease: Lease::Free, last_sign: self.last_sign(last), manager: Some(self.manager.clone()) };
         Ok(())
     }
 

@@ -151,8 +151,15 @@ async fn admission(wire: &Wire, planned: &Planned, force: bool, stop: &Stop) -> 
     let Some((goal, baseline)) = planned.plan.applies() else { return Ok(Vec::new()) };
     let Planned { plan, observation, .. } = planned;
     let method = observation.history.apply_method(baseline);
-    let tries =
-        plan.changes.iter().map(|change| try_change(wire, observation, change, (goal, baseline), method, force, stop));
+    // What was tried on the way to the plan need not be tried again.
+    let is_open = |change: &&Change| {
+        baseline != observation.baseline.as_slice() || !observation.admitted.contains(&(change.object.clone(), goal))
+    };
+    let tries = plan
+        .changes
+        .iter()
+        .filter(is_open)
+        .map(|change| try_change(wire, observation, change, (goal, baseline), method, force, stop));
     let answers = cluster::all(tries.collect()).await?;
     Ok(answers.into_iter().flatten().collect())
 }

@@ -95,16 +95,18 @@ async fn guarded(
     report: &mut Report,
 ) -> Result<Outcome, Error> {
     let begun = Utc::now();
-    report.backup = backup::before_repair(client, planned, records, begun, stop, events).await?;
+    report.backup = backup::before_repair(client, planned, records.clone(), begun, stop, events).await?;
     let kept = if report.backup.is_some() { Kept::Yes } else { Kept::No };
-    steps(Run::new(client, planned, options, events, begun, kept), stop, report).await
+    let mut run = Run::new(client, planned, options, events, begun, kept);
+    run.know(records);
+    steps(run, stop, report).await
 }
 
 /// The newest record's status as the server has it now; a failure to read it is no failure of the repair.
 async fn newest(client: &Client, planned: &Planned) -> Option<String> {
     let history = &planned.observation.history;
     let stop = Stop::never().within(SETTLE);
-    let read = client.storage.history(&history.namespace, &history.name, &stop).await.ok()?;
+    let read = client.storage.labelled_history(&history.namespace, &history.name, &stop).await.ok()?;
     read.history.last().and_then(Entry::status).map(ToString::to_string)
 }
 
@@ -153,6 +155,16 @@ impl<'a> Run<'a> {
         let records = observation.history.entries().iter().map(record).collect();
         let open = plan.revision.filter(|_| matches!(plan.verdict, Verdict::Resume));
         Self { client, plan, observation, options, events, records, open, begun, kept }
+    }
+
+    /// Takes in the records as they are stored, so that none has to be read before it is written.
+    fn know(&mut self, records: Vec<Record>) {
+        for whole in records {
+            let same = |(known, _): &&mut (Record, Option<Release>)| known.stored.key == whole.stored.key;
+            if let Some((known, _)) = self.records.values_mut().find(same) {
+                known.object = whole.object;
+            }
+        }
     }
 
     /// The newest record's status as this run wrote or read it.

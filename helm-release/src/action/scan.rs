@@ -6,6 +6,7 @@ use futures::stream::{self, StreamExt};
 
 use super::error::Error;
 use super::newest::{Keep, Rank, Releases, place};
+use super::probe::Tries;
 use super::{Client, Observation};
 use crate::cluster::Stop;
 use crate::plan::{Intent, Plan, Policy, State, Suspects, decide, target};
@@ -274,7 +275,7 @@ impl Client {
             Reach::Labels => self.storage.labelled_history(&self.namespace, name, stop).await?,
             Reach::Names => self.storage.history(&self.namespace, name, stop).await?,
         };
-        self.look_around(read, name, policy, stop).await
+        self.look_around(read, name, policy, Tries::Decisive, stop).await
     }
 
     /// Releases of which a record, by its label, can mean trouble. A pending one below a healthy one does not.

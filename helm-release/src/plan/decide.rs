@@ -1,12 +1,12 @@
 //! State, evidence, intent and policy to a plan. The table of the product: the first row that fits, from the top.
 
 use super::classify::{State, classify, deployed, lying_labels};
-use super::evidence::{Evidence, Finding, HookPhase, Lease};
+use super::evidence::{Evidence, Finding, HookPhase, Lease, Live};
 use super::liveness::{Liveness, liveness};
 use super::obstacles::{hooks_are_over, may_act, obstacles, target_fits};
 use super::policy::{Intent, Policy, Strategy};
 use super::target::{BROUGHT_BACK, begins_at_uninstalling};
-use super::view::{PostHooks, View};
+use super::view::{PostHooks, View, holds};
 use super::{Plan, Step, Verdict, deletes, goal, rollback_target, steps};
 use crate::release::{Entry, History, Release, Revision, Status};
 
@@ -296,9 +296,12 @@ fn restore(plan: &mut Plan, history: &History, view: &View<'_>, policy: &Policy)
 
 /// What was seen of the objects, in numbers: what the row of the table was chosen by.
 fn facts(plan: &mut Plan, view: &View<'_>) {
-    let all = view.of_last().count();
-    let held = all - view.unapplied().len();
-    plan.note(format!("{held} of {all} objects hold the manifest of revision {}", view.last), "live objects");
+    plan.note(applied(view), "live objects");
+    if let Some(target) = view.target.filter(|target| *target != view.last && !view.is_applied()) {
+        let of_target = view.of(target).count();
+        let held = view.of(target).filter(|seen| holds(seen, target)).count();
+        plan.note(format!("{held} of {of_target} objects hold the manifest of revision {target}"), "live objects");
+    }
     for seen in view.unready() {
         let why = seen.live.as_ref().map_or_else(|| "missing".into(), |live| live.readiness.to_string());
         plan.note(format!("{} is not ready: {why}", seen.id), "live object");
@@ -314,6 +317,17 @@ fn facts(plan: &mut Plan, view: &View<'_>) {
     }
     if let Some(manager) = &view.evidence.author.manager {
         plan.note(format!("its objects were written by field manager {manager}"), "managedFields");
+    }
+}
+
+/// Whether the last revision is applied, as far as it was found out: one object that is not decides it.
+fn applied(view: &View<'_>) -> String {
+    let (all, last) = (view.of_last().count(), view.last);
+    let gone = view.of_last().filter(|seen| !seen.live.as_ref().is_some_and(Live::is_ours)).count();
+    match (gone, view.is_applied()) {
+        (0, true) => format!("all {all} objects hold the manifest of revision {last}"),
+        (0, false) => format!("not every object holds the manifest of revision {last}"),
+        _ => format!("{gone} of {all} objects of revision {last} are missing, being deleted, or another's"),
     }
 }
 

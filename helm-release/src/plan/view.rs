@@ -151,7 +151,8 @@ impl<'a> View<'a> {
     }
 }
 
-fn holds(seen: &Seen, revision: Revision) -> bool {
+/// Whether an object is there, ours, not terminating, and holds what a revision says of it.
+pub(super) fn holds(seen: &Seen, revision: Revision) -> bool {
     seen.live.as_ref().is_some_and(|live| live.is_ours() && live.holds.contains(&revision))
 }
 

@@ -210,19 +210,23 @@ impl Kubernetes {
             Detail::Metadata => (500, METADATA_ONLY),
             Detail::Payload | Detail::Whole => (100, "application/json"),
         };
-        let limit = match pages {
-            Pages::One => String::new(),
-            Pages::Many { .. } => format!("limit={limit}&"),
-        };
-        let mut path = format!("{}?{limit}labelSelector={}", self.path(namespace, None), escape(&query.selector));
+        let mut query_words = Vec::new();
+        if let Pages::Many { .. } = pages {
+            query_words.push(format!("limit={limit}"));
+        }
+        if !query.selector.is_empty() {
+            query_words.push(format!("labelSelector={}", escape(&query.selector)));
+        }
         // Helm goes by the labels alone, whatever the type; a name tells too little without it.
         if self.kind == DriverKind::Secrets && !query.selector.split(',').any(|term| term == OWNED) {
-            path.push_str("&fieldSelector=type%3Dhelm.sh%2Frelease.v1");
+            query_words.push("fieldSelector=type%3Dhelm.sh%2Frelease.v1".into());
         }
-        match pages {
-            Pages::One | Pages::Many { token: "" } => {}
-            Pages::Many { token } => path.push_str(&format!("&continue={}", escape(token))),
+        if let Pages::Many { token } = pages
+            && !token.is_empty()
+        {
+            query_words.push(format!("continue={}", escape(token)));
         }
+        let path = format!("{}?{}", self.path(namespace, None), query_words.join("&"));
         let place = namespace.map_or("all namespaces".into(), |namespace| format!("namespace {namespace}"));
         let mut call = Call::get(format!("list the release records in {place}"), path);
         call.accept = accept;
@@ -278,7 +282,7 @@ impl Kubernetes {
         };
         let call = Call::new(attempt, method, path, Some(object.clone()), Purpose::Once);
         match self.wire.send(call, stop).await {
-            Ok(answer) => Ok(record(self.kind, answer.json()?)),
+            Ok(answer) => self.parse(answer.json()?, key),
             Err(error) => self.settle(namespace, key, object, error, stop).await,
         }
     }
@@ -334,7 +338,11 @@ impl Driver for Kubernetes {
         async move {
             let key = seen.stored.key.as_str();
             let conflict = || Error::Conflict { key: key.into() };
-            let mut object = self.read(&seen.namespace, key, stop).await?.ok_or_else(conflict)?;
+            // What is known whole is not read again: the write carries the resourceVersion either way.
+            let mut object = match &seen.object {
+                Some(object) => object.clone(),
+                None => self.read(&seen.namespace, key, stop).await?.ok_or_else(conflict)?,
+            };
             if object["metadata"]["resourceVersion"] != seen.stored.resource_version.as_str() {
                 return Err(conflict());
             }

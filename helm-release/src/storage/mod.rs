@@ -7,7 +7,7 @@ mod memory;
 pub use kubernetes::{Kubernetes, stored_record};
 pub use memory::Memory;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -254,16 +254,11 @@ impl Storage {
         stop: &Stop,
     ) -> Result<Listing, Error> {
         let labelled = labelled(namespace, name, detail);
-        let unlabelled =
-            Query { namespace: Some(namespace.clone()), selector: format!("name!={name}"), detail: Detail::Metadata };
-        let odd = Query { selector: format!("owner!=helm,name={name}"), ..unlabelled.clone() };
-        let (listed, others, odd) = futures::try_join!(
-            self.driver.list(&labelled, stop),
-            self.driver.list(&unlabelled, stop),
-            self.driver.list(&odd, stop)
-        )?;
+        let all = Query { selector: String::new(), detail: Detail::Metadata, ..labelled.clone() };
+        let (listed, all) = futures::try_join!(self.driver.list(&labelled, stop), self.driver.list(&all, stop))?;
         let mut records = listed.records;
-        for other in others.records.into_iter().chain(odd.records) {
+        let known: BTreeSet<String> = records.iter().map(|record| record.stored.key.clone()).collect();
+        for other in all.records.into_iter().filter(|other| !known.contains(&other.stored.key)) {
             let key = other.stored.key.parse::<RecordKey>();
             if key.is_ok_and(|key| key.name == *name)
                 && let Some(record) = self.driver.get(namespace, &other.stored.key, stop).await?

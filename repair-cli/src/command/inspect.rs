@@ -76,8 +76,9 @@ pub(crate) async fn run(args: Inspect, session: &Session) -> Result<Exit, Failur
     let history = session.history(&args.release).await?;
     let client = session.client_of(&args.release);
     let (policy, options) = (Policy::default(), RepairOptions::default());
-    let planned = client.plan(&args.release.name, Intent::Usable, &policy, &options, &session.stop).await;
-    let planned = planned.map_err(|error| session.failure(&error))?;
+    let failed = |error| session.failure(&error);
+    let seen = client.observe(&args.release.name, &policy, &session.stop).await.map_err(failed)?;
+    let planned = client.plan_from(seen, Intent::Usable, &policy, &options, &session.stop).await.map_err(failed)?;
     show(&Inspection::new(&history, &planned, session), session.format)?;
     Ok(Exit::Done)
 }
