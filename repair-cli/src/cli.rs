@@ -10,7 +10,7 @@ use helm_release::plan::{AssumeDead, Policy, Strategy};
 use helm_release::release::{Invalid, Namespace, ReleaseName, Revision};
 use helm_release::storage::DriverKind;
 
-use crate::command::{doctor, get, history, inspect, list, plan, repair, scan, status};
+use crate::command::{completions, doctor, get, history, inspect, list, man, plan, repair, scan, status};
 use crate::output::{Color, Format};
 
 /// Finds, explains and repairs Helm releases that are stuck.
@@ -57,6 +57,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Get(get::Get),
     Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// Flags that every command takes.

@@ -6,6 +6,7 @@ mod command;
 mod connect;
 mod error;
 mod explain;
+mod grant;
 mod nearest;
 mod output;
 mod progress;
@@ -47,6 +48,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli, again: Again) -> Result<Exit, Failure> {
+    if let Some(done) = command::offline(&cli.command) {
+        return done;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -57,7 +61,10 @@ fn run(cli: Cli, again: Again) -> Result<Exit, Failure> {
     let exit = runtime.block_on(async {
         signal::watch(&token);
         let session = Session::open(&cli.global, again, token.clone()).await?;
-        command::run(cli.command, &session).await
+        match command::run(cli.command, &session).await {
+            Err(failure) if failure.is_of_identity() => Err(failure.of_identity(session.identity().await)),
+            ended => ended,
+        }
     });
     // A prompt that nobody has answered still waits for its line.
     runtime.shutdown_background();

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 19] = [
     "",
     "scan",
     "inspect",
@@ -26,6 +26,8 @@ const COMMANDS: [&str; 17] = [
     "get metadata",
     "get record",
     "doctor",
+    "completions",
+    "man",
 ];
 
 #[test]

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 
-use crate::cluster::{Permission, Wire};
+use crate::cluster::{self, Permission, Wire};
 use crate::plan::{Intent, Plan, Policy, decide};
 use crate::release::{History, Namespace, ReleaseName};
 use crate::storage::{Detail, DriverKind, Kubernetes, Query, Storage};
@@ -49,6 +49,8 @@ pub struct Planned {
     pub observation: Observation,
     /// Permissions that the plan needs and this identity lacks; each is a refusal too.
     pub missing: Vec<Permission>,
+    /// Who lacks them, as the server knows this identity; asked only where something is missing.
+    pub identity: Option<String>,
 }
 
 /// How a repair runs.
@@ -108,6 +110,14 @@ impl Client {
         self.wire.requests()
     }
 
+    /// The user name by which the server knows this identity; `None` where it does not tell.
+    ///
+    /// # Errors
+    /// The server cannot be asked.
+    pub async fn identity(&self, stop: &Stop) -> Result<Option<String>, Error> {
+        Ok(cluster::identity(&self.wire, stop).await?)
+    }
+
     /// All revisions of a release; an empty history if it is absent.
     ///
     /// # Errors
@@ -148,7 +158,7 @@ impl Client {
     ) -> Result<Planned, Error> {
         let observation = self.observe(name, policy, stop).await?;
         let plan = decide(&observation.history, &observation.evidence, intent, policy);
-        let mut planned = Planned { plan, observation, missing: Vec::new() };
+        let mut planned = Planned { plan, observation, missing: Vec::new(), identity: None };
         preflight::check(&self.wire, self.driver, &mut planned, options.force_conflicts, stop).await?;
         Ok(planned)
     }

@@ -12,6 +12,7 @@ mod stop;
 mod wire;
 
 pub use access::{Access, Permission};
+pub(crate) use access::{identity, lacking};
 pub use error::{Cause, Error};
 pub use mapping::{Kinds, Resource};
 pub(crate) use object::Place;

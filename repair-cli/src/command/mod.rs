@@ -1,10 +1,12 @@
 //! One file per subcommand: its flags, what it shows, what it does.
 
+pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod get;
 pub(crate) mod history;
 pub(crate) mod inspect;
 pub(crate) mod list;
+pub(crate) mod man;
 pub(crate) mod plan;
 pub(crate) mod repair;
 mod report;
@@ -14,6 +16,23 @@ pub(crate) mod status;
 use crate::cli::Command;
 use crate::error::{Exit, Failure};
 use crate::session::Session;
+
+/// Runs a command that needs no cluster, and so no kubeconfig; `None` for the others.
+pub(crate) fn offline(command: &Command) -> Option<Result<Exit, Failure>> {
+    match command {
+        Command::Completions(args) => Some(completions::run(args)),
+        Command::Man(args) => Some(man::run(args)),
+        Command::Scan(_)
+        | Command::Inspect(_)
+        | Command::Plan(_)
+        | Command::Repair(_)
+        | Command::History(_)
+        | Command::List(_)
+        | Command::Status(_)
+        | Command::Get(_)
+        | Command::Doctor(_) => None,
+    }
+}
 
 /// Runs a command to its exit code.
 pub(crate) async fn run(command: Command, session: &Session) -> Result<Exit, Failure> {
@@ -27,5 +46,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<Exit, Fai
         Command::Status(args) => status::run(args, session).await,
         Command::Get(args) => get::run(args, session).await,
         Command::Doctor(args) => doctor::run(args, session).await,
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
     }
 }
