@@ -8,7 +8,7 @@
 //! | layer | modules | |
 //! | --- | --- | --- |
 //! | nouns | [`release`], [`manifest`] | what Helm stores; plain data |
-//! | decisions | [`codec`], [`plan`], [`patch`], [`readiness`] | pure functions: no I/O, no clock, no logging |
+//! | decisions | [`codec`], [`plan`], [`patch`], [`diff`], [`readiness`] | pure functions: no I/O, no clock, no logging |
 //! | shell | `storage`, `cluster`, `action` | async over `kube::Client`, stoppable at every await; feature `kube` |
 //!
 //! Start at `action::Client`: `plan` looks and decides, `repair` acts. With `default-features = false` the nouns and the
@@ -61,6 +61,7 @@
 //! exclude a foreign Helm, which knows no lock but its own.
 
 pub mod codec;
+pub mod diff;
 pub mod manifest;
 pub mod patch;
 pub mod plan;

@@ -10,7 +10,7 @@ use helm_release::plan::{AssumeDead, Policy, Strategy};
 use helm_release::release::{Invalid, Namespace, ReleaseName, Revision};
 use helm_release::storage::DriverKind;
 
-use crate::command::{completions, doctor, get, history, inspect, list, man, plan, repair, scan, status};
+use crate::command::{completions, diff, doctor, get, history, inspect, list, man, plan, repair, scan, status};
 use crate::output::{Color, Format};
 
 /// Finds, explains and repairs Helm releases that are stuck.
@@ -56,6 +56,7 @@ pub(crate) enum Command {
     Status(status::Status),
     #[command(subcommand)]
     Get(get::Get),
+    Diff(diff::Diff),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
     Man(man::Man),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "",
     "scan",
     "inspect",
@@ -25,6 +25,7 @@ const COMMANDS: [&str; 19] = [
     "get values",
     "get metadata",
     "get record",
+    "diff",
     "doctor",
     "completions",
     "man",

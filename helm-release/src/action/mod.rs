@@ -3,6 +3,7 @@
 //! The shell remembers nothing: what a killed run leaves is the ordinary state *interrupted*, which the next run finds.
 
 mod doctor;
+mod drift;
 mod error;
 mod observe;
 mod preflight;
@@ -13,6 +14,7 @@ mod scan;
 mod scene;
 
 pub use doctor::{Diagnosis, PermissionCheck};
+pub use drift::Drift;
 pub use error::{Error, Remedy};
 pub use observe::Observation;
 pub use report::{Event, Events, Outcome, Report, StepReport};

@@ -109,7 +109,7 @@ pub(super) fn managed(object: &Value) -> impl Iterator<Item = ManagedFields> {
 }
 
 /// The manager that most live objects show for the way they were applied.
-fn manager(scene: &Scene, method: ApplyMethod) -> String {
+pub(super) fn manager(scene: &Scene, method: ApplyMethod) -> String {
     let operation = match method {
         ApplyMethod::ServerSide => "Apply",
         ApplyMethod::ClientSide => "Update",

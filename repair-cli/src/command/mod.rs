@@ -1,6 +1,7 @@
 //! One file per subcommand: its flags, what it shows, what it does.
 
 pub(crate) mod completions;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod get;
 pub(crate) mod history;
@@ -30,6 +31,7 @@ pub(crate) fn offline(command: &Command) -> Option<Result<Exit, Failure>> {
         | Command::List(_)
         | Command::Status(_)
         | Command::Get(_)
+        | Command::Diff(_)
         | Command::Doctor(_) => None,
     }
 }
@@ -45,6 +47,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<Exit, Fai
         Command::List(args) => list::run(args, session).await,
         Command::Status(args) => status::run(args, session).await,
         Command::Get(args) => get::run(args, session).await,
+        Command::Diff(args) => diff::run(args, session).await,
         Command::Doctor(args) => doctor::run(args, session).await,
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
