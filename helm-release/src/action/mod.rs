@@ -5,6 +5,7 @@
 mod doctor;
 mod drift;
 mod error;
+mod follow;
 mod observe;
 mod preflight;
 mod probe;
@@ -16,9 +17,10 @@ mod scene;
 pub use doctor::{Diagnosis, PermissionCheck};
 pub use drift::Drift;
 pub use error::{Error, Remedy};
+pub use follow::{Follow, News};
 pub use observe::Observation;
 pub use report::{Event, Events, Outcome, Report, StepReport};
-pub use scan::{Damaged, Depth, Failure, Head, Namespaces, Scan, ScanItem, ScanOptions, Scope};
+pub use scan::{Damaged, Depth, Failure, Head, Namespaces, Scan, ScanItem, ScanOptions, Scope, Sight};
 
 pub use crate::cluster::{Requests, Stop};
 
@@ -207,6 +209,11 @@ mod tests {
             let (policy, options) = (Policy::default(), RepairOptions::default());
             let planned = client.plan(name, Intent::Usable, &policy, &options, stop).await?;
             Ok::<_, Error>(client.repair(&planned, &options, stop, &()).await)
+        });
+        is_send(|client, _, stop| async move {
+            let scope = Scope { namespaces: Namespaces::All, selector: None };
+            let options = ScanOptions { depth: Depth::Labels, policy: Policy::default() };
+            client.follow(scope, options).next(stop).await
         });
         is_send(|client, _, stop| async move {
             let scope = Scope { namespaces: Namespaces::All, selector: None };

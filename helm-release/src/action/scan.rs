@@ -7,14 +7,14 @@ use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt};
 
 use super::error::Error;
-use super::{Client, RepairOptions};
+use super::{Client, Planned, RepairOptions};
 use crate::cluster::Stop;
 use crate::plan::{Intent, Plan, Policy, State, Suspects, target};
 use crate::release::{ChartInfo, Content, Entry, Namespace, RecordKey, ReleaseName, Revision};
 use crate::storage::{self, Detail, Query, Record};
 
 /// How many releases are looked at at once.
-const AT_ONCE: usize = 8;
+pub(super) const AT_ONCE: usize = 8;
 /// Labels that mean no trouble: whatever else a record says, or does not say, is looked at.
 const QUIET: &str = "status notin (deployed,superseded,failed,uninstalled)";
 
@@ -80,6 +80,21 @@ pub struct ScanItem {
     pub last_deployed: Option<Revision>,
     /// The newest record's chart.
     pub chart: Option<ChartInfo>,
+    /// When it was looked at, by the server's clock.
+    pub now: DateTime<Utc>,
+}
+
+/// What a release is.
+#[derive(Debug)]
+pub enum Sight {
+    /// Something is due.
+    Stuck(Box<ScanItem>),
+    /// Nothing is due; this is its newest record.
+    Usable(Box<Entry>),
+    /// There is no record of it.
+    Absent,
+    /// It could not be looked at.
+    Failed(Error),
 }
 
 /// A record that cannot be read.
@@ -165,20 +180,26 @@ impl Client {
         options: &ScanOptions,
         stop: &Stop,
     ) -> Result<Option<ScanItem>, Failure> {
-        let client = self.in_namespace(namespace.clone());
-        let planned = client.plan(&name, Intent::Usable, &options.policy, &RepairOptions::default(), stop).await;
-        let planned = planned.map_err(|error| Failure { namespace, name, error })?;
-        let history = &planned.observation.history;
-        let Some(last) = history.last().filter(|_| planned.plan.is_due()) else { return Ok(None) };
-        let below = target(history, last.revision, Suspects::Skip).target;
-        Ok(Some(ScanItem {
-            status: last.status().map_or_else(|| "unreadable".into(), ToString::to_string),
-            since: last.stored.created,
-            // Where several say deployed, the newest record may be the good one itself.
-            last_deployed: planned.plan.target.filter(|_| planned.plan.state == State::Untidy).or(below),
-            chart: last.release().and_then(crate::release::Release::chart),
-            plan: planned.plan,
-        }))
+        match self.sight(namespace.clone(), name.clone(), options, stop).await {
+            Sight::Stuck(item) => Ok(Some(*item)),
+            Sight::Usable(_) | Sight::Absent => Ok(None),
+            Sight::Failed(error) => Err(Failure { namespace, name, error }),
+        }
+    }
+
+    /// What one release is.
+    pub(super) async fn sight(
+        &self,
+        namespace: Namespace,
+        name: ReleaseName,
+        options: &ScanOptions,
+        stop: &Stop,
+    ) -> Sight {
+        let client = self.in_namespace(namespace);
+        match client.plan(&name, Intent::Usable, &options.policy, &RepairOptions::default(), stop).await {
+            Ok(planned) => seen(planned),
+            Err(error) => Sight::Failed(error),
+        }
     }
 
     /// Releases whose newest record, by its label, can mean trouble. A pending record below a healthy one does not.
@@ -253,8 +274,33 @@ impl Client {
     }
 }
 
+impl ScanItem {
+    /// Where its records are, and which it is.
+    pub(super) fn place(&self) -> (Namespace, ReleaseName) {
+        (self.plan.namespace.clone(), self.plan.name.clone())
+    }
+}
+
+fn seen(planned: Planned) -> Sight {
+    let Planned { plan, observation, .. } = planned;
+    let Some(last) = observation.history.last() else { return Sight::Absent };
+    if !plan.is_due() {
+        return Sight::Usable(Box::new(last.clone()));
+    }
+    let below = target(&observation.history, last.revision, Suspects::Skip).target;
+    Sight::Stuck(Box::new(ScanItem {
+        status: last.status().map_or_else(|| "unreadable".into(), ToString::to_string),
+        since: last.stored.created,
+        // Where several say deployed, the newest record may be the good one itself.
+        last_deployed: plan.target.filter(|_| plan.state == State::Untidy).or(below),
+        chart: last.release().and_then(crate::release::Release::chart),
+        now: observation.evidence.now,
+        plan,
+    }))
+}
+
 /// The release that a record belongs to: by its label, else by its object name.
-fn place(record: &Record) -> Option<(Namespace, ReleaseName)> {
+pub(super) fn place(record: &Record) -> Option<(Namespace, ReleaseName)> {
     let labelled = record.stored.labels.get("name").and_then(|name| name.parse().ok());
     let name = labelled.or_else(|| record.stored.key.parse::<RecordKey>().ok().map(|key| key.name))?;
     Some((record.namespace.parse().ok()?, name))

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use http::{HeaderMap, Method, Request, StatusCode, header};
+use futures::io::AsyncBufReadExt;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use kube::client::Body;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -64,6 +66,9 @@ pub(crate) struct Call {
     pub(crate) accept: &'static str,
     pub(crate) purpose: Purpose,
 }
+
+/// An answer that goes on and on, line by line.
+pub(crate) type Lines = BoxStream<'static, Result<String, Error>>;
 
 /// A good answer.
 #[derive(Debug)]
@@ -146,6 +151,27 @@ impl Wire {
         }
     }
 
+    /// Opens an answer that is read line by line: once, for who reads it knows where to go on.
+    pub(crate) async fn open(&self, call: &Call, stop: &Stop) -> Result<Lines, Error> {
+        let attempt = call.attempt.clone();
+        let fail = move |cause: Cause| Error { attempt: attempt.clone(), cause };
+        let mut request = build(call, Vec::new()).map_err(|why| fail(Cause::Unreachable(why.into())))?;
+        // Each line would be compressed by itself, and only the first be understood.
+        request.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        self.counts.read.fetch_add(1, Ordering::Relaxed);
+        match stop.run(self.client.request_stream(request)).await.map_err(|why| fail(why.into()))? {
+            Ok(body) => {
+                self.counts.answered.store(true, Ordering::Relaxed);
+                Ok(body.lines().map_err(move |why| fail(Cause::Unreachable(why.into()))).boxed())
+            }
+            Err(kube::Error::Api(status)) => {
+                let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                Err(refused(call, code, &serde_json::to_vec(&status).unwrap_or_default()))
+            }
+            Err(other) => Err(fail(cause_of(other))),
+        }
+    }
+
     /// A 429 was not carried out, whatever it was. The rest is sent again only if that does no harm; and a server that
     /// never answered is not waited for.
     fn may_repeat(&self, purpose: Purpose, error: &Error) -> bool {
@@ -160,7 +186,8 @@ impl Wire {
 
     async fn once(&self, call: &Call, stop: &Stop) -> Result<Answer, (Error, Option<Duration>)> {
         let fail = |cause: Cause| (Error { attempt: call.attempt.clone(), cause }, None);
-        let request = build(call).map_err(|why| fail(Cause::Unreachable(why.into())))?;
+        let body = call.body.as_ref().map(|value| value.to_string().into_bytes()).unwrap_or_default();
+        let request = build(call, Body::from(body)).map_err(|why| fail(Cause::Unreachable(why.into())))?;
         let count = if call.purpose == Purpose::Read { &self.counts.read } else { &self.counts.write };
         count.fetch_add(1, Ordering::Relaxed);
         let exchange = async {
@@ -182,14 +209,13 @@ impl Wire {
     }
 }
 
-fn build(call: &Call) -> Result<Request<Body>, http::Error> {
-    let body = call.body.as_ref().map(|value| value.to_string().into_bytes()).unwrap_or_default();
+fn build<B>(call: &Call, body: B) -> Result<Request<B>, http::Error> {
     Request::builder()
         .method(call.method.clone())
         .uri(&call.path)
         .header(header::ACCEPT, call.accept)
         .header(header::CONTENT_TYPE, call.content_type)
-        .body(Body::from(body))
+        .body(body)
 }
 
 /// kube repeats its sources in its own text; only the innermost says what happened.
@@ -215,7 +241,7 @@ fn refused(call: &Call, status: StatusCode, body: &[u8]) -> Error {
 
 /// Reads the permission that a request needs off its path.
 fn permission(call: &Call) -> (String, String, String) {
-    let path = call.path.split('?').next().unwrap_or_default();
+    let (path, query) = call.path.split_once('?').unwrap_or((&call.path, ""));
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     let group = match parts.next() {
         Some("apis") => parts.next().unwrap_or_default(),
@@ -233,6 +259,7 @@ fn permission(call: &Call) -> (String, String, String) {
     let resource = rest.first().copied().unwrap_or_default();
     let verb = match call.method.as_str() {
         "GET" if named => "get",
+        "GET" if query.split('&').any(|term| term == "watch=1") => "watch",
         "GET" => "list",
         "POST" => "create",
         "PUT" => "update",
@@ -271,5 +298,6 @@ mod tests {
         );
         assert_eq!(needs(Method::GET, "/api/v1/namespaces/ns"), words("get", "namespaces", "ns"));
         assert_eq!(needs(Method::GET, "/api/v1/secrets"), words("list", "secrets", ""));
+        assert_eq!(needs(Method::GET, "/api/v1/secrets?watch=1&timeoutSeconds=45"), words("watch", "secrets", ""));
     }
 }

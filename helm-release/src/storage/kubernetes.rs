@@ -9,10 +9,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::Method;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Detail, Driver, DriverKind, Error, Listing, NewRecord, Query, Record};
-use crate::cluster::{Call, Purpose, Stop, Wire, encode};
+use crate::cluster::{Call, Lines, Purpose, Stop, Wire, encode};
 use crate::release::{Namespace, Stored};
 
 /// The type of every Secret that holds a record; ConfigMaps have none.
@@ -45,7 +46,7 @@ struct ListMetadata {
 }
 
 #[derive(Deserialize)]
-struct Item {
+pub(super) struct Item {
     metadata: Metadata,
     #[serde(default)]
     data: Option<Data>,
@@ -86,7 +87,7 @@ impl Kubernetes {
         Self { wire, kind }
     }
 
-    fn path(&self, namespace: Option<&str>, key: Option<&str>) -> String {
+    pub(super) fn path(&self, namespace: Option<&str>, key: Option<&str>) -> String {
         let scope = namespace.map(|namespace| format!("/namespaces/{}", encode(namespace))).unwrap_or_default();
         let key = key.map(|key| format!("/{}", encode(key))).unwrap_or_default();
         format!("/api/v1{scope}/{}{key}", self.plural())
@@ -99,8 +100,17 @@ impl Kubernetes {
         }
     }
 
+    /// Sends a read and understands its answer.
+    pub(super) async fn send<T: DeserializeOwned>(&self, call: Call, stop: &Stop) -> Result<T, Error> {
+        Ok(self.wire.send(call, stop).await?.json()?)
+    }
+
+    pub(super) async fn open(&self, call: &Call, stop: &Stop) -> Result<Lines, Error> {
+        Ok(self.wire.open(call, stop).await?)
+    }
+
     /// A Secret's `data` is base64 once more than a ConfigMap's.
-    fn record(&self, item: Item) -> Record {
+    pub(super) fn record(&self, item: Item) -> Record {
         let text = item.data.and_then(|data| data.release);
         let body = text.map(|text| match self.kind {
             DriverKind::Secrets => STANDARD.decode(&text).unwrap_or_else(|_| text.into_bytes()),
@@ -165,7 +175,7 @@ impl Kubernetes {
         }
     }
 
-    fn list_call(&self, query: &Query, token: &str) -> Call {
+    pub(super) fn list_call(&self, query: &Query, token: &str) -> Call {
         let namespace = query.namespace.as_ref().map(Namespace::as_str);
         let (limit, accept) = match query.detail {
             Detail::Metadata => (500, METADATA_ONLY),
@@ -320,7 +330,7 @@ fn includes(all: &Value, some: &Value) -> bool {
 }
 
 /// Percent-encodes a query value.
-fn escape(value: &str) -> String {
+pub(super) fn escape(value: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
     let one = |b: u8| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
     value.bytes().map(one).collect()

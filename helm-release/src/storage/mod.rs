@@ -2,9 +2,11 @@
 
 mod kubernetes;
 mod memory;
+mod watch;
 
 pub use kubernetes::Kubernetes;
 pub use memory::Memory;
+pub(crate) use watch::{Seen, Watch};
 
 use std::collections::BTreeMap;
 use std::fmt;

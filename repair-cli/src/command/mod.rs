@@ -13,6 +13,7 @@ pub(crate) mod repair;
 mod report;
 pub(crate) mod scan;
 pub(crate) mod status;
+mod watch;
 
 use crate::cli::Command;
 use crate::error::{Exit, Failure};
