@@ -39,7 +39,8 @@ Examples:
 Exit codes:
   0    done, or nothing to do
   2    wrong usage, or a confirmation was needed and there is no terminal
-  3    stuck releases exist (scan), a repair is due (plan), or some remain (repair --all)
+  3    stuck releases exist (scan), a repair is due (plan), some remain (repair --all), or something
+       differs (diff --exit-code)
   4    refused or waiting: a decision or a consent is missing; the text says which flag gives it
   5    failed; what was and was not done is printed
   130  interrupted; the record is settled";
