@@ -8,13 +8,21 @@ DENY_VERSION = 0.20.2
 DENY_DIR = $(CARGO_TARGET_DIR)/tools/cargo-deny-$(DENY_VERSION)
 DENY = $(DENY_DIR)/bin/cargo-deny
 
-.PHONY: demo test lint core deny advisories docs unit fixtures tools
+.PHONY: bench demo test lint core deny advisories docs unit fixtures tools
 
 # Wedges releases with real Helm on a real API server, and repairs them.
 demo: tools
 	cargo build --quiet --locked --release -p gwrepair
 	cargo build --quiet --locked -p testcluster
 	$(TESTCLUSTER) run -- testdata/demo.sh
+
+# Measures against real Helm and prints the table of docs/performance.md. The first run seeds 50,000 records and keeps them.
+bench: tools
+	cargo build --quiet --locked --release -p gwrepair
+	cargo build --quiet --locked --release -p helm-release --example decode
+	cargo build --quiet --locked -p testcluster
+	$(TESTCLUSTER) bench --gwrepair $(CARGO_TARGET_DIR)/release/gwrepair \
+		--decode $(CARGO_TARGET_DIR)/release/examples/decode
 
 # Everything: lints, documentation, dependencies, and every test on the real control plane.
 test: tools lint core deny docs
@@ -28,7 +36,7 @@ lint:
 # Nouns and decisions know neither kube nor tokio, and every crate builds alone.
 core:
 	cargo check --locked -p helm-release --no-default-features
-	for crate in goyaml helm-release operator gwrepair testcluster; do cargo check --locked -p $$crate || exit 1; done
+	for crate in goyaml helm-release operator gwrepair sandbox testcluster; do cargo check --locked -p $$crate || exit 1; done
 	tree=$$(cargo tree --locked -p helm-release --no-default-features --edges normal) && \
 		! echo "$$tree" | grep -E ' (kube|tokio) v'
 

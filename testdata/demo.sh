@@ -6,7 +6,7 @@ target=$(realpath "${CARGO_TARGET_DIR:-target}")
 export PATH="$target/release:$target/debug:${TESTCLUSTER_DIR:-$target/cluster/bin}:$PATH" KUBECONFIG=$TESTCLUSTER_KUBECONFIG
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export HELM_CACHE_HOME=$work/cache HELM_CONFIG_HOME=$work/config HELM_DATA_HOME=$work/data
+export HELM_CACHE_HOME=$work/cache HELM_CONFIG_HOME=$work/config HELM_DATA_HOME=$work/data XDG_DATA_HOME=$work/share
 chart=testdata/charts/guarded
 if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 

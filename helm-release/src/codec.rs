@@ -61,7 +61,8 @@ pub fn decode(text: &[u8]) -> Result<Release, Error> {
 pub fn decode_capped(text: &[u8], cap: usize) -> Result<Release, Error> {
     let json = unpack(text, cap)?;
     // Go too puts a replacement character where a byte is no UTF-8.
-    Release::parse(&String::from_utf8_lossy(&json)).map_err(Error::Json)
+    let json = String::from_utf8(json).unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned());
+    Release::parse(&json).map_err(Error::Json)
 }
 
 /// The text to store, compressed as Helm does (level 9); where that does not fit, at level 8 if it is denser.

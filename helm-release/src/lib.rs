@@ -8,10 +8,10 @@
 //! | layer | modules | |
 //! | --- | --- | --- |
 //! | nouns | [`release`], [`manifest`] | what Helm stores; plain data |
-//! | decisions | [`codec`], [`plan`], [`patch`], [`diff`], [`readiness`] | pure functions: no I/O, no clock, no logging |
+//! | decisions | [`backup`], [`codec`], [`plan`], [`patch`], [`diff`], [`readiness`] | pure functions: no I/O, no clock, no logging |
 //! | shell | `storage`, `cluster`, `action` | async over `kube::Client`, stoppable at every await; feature `kube` |
 //!
-//! Start at `action::Client`: `plan` looks and decides, `repair` acts. With `default-features = false` the nouns and the
+//! Start at `action::Client`: `plan` looks and decides, `repair` acts, `restore` undoes. With `default-features = false` the nouns and the
 //! decisions build without kube and tokio.
 //!
 //! # A decision
@@ -60,6 +60,7 @@
 //! No wrapper around the `helm` binary, and no second Helm: it renders, installs and upgrades nothing yet. It does not
 //! exclude a foreign Helm, which knows no lock but its own.
 
+pub mod backup;
 pub mod codec;
 pub mod diff;
 pub mod manifest;

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error as ThisError;
 
 /// Which object: matched by group, kind, namespace and name, whatever the version it is written in.
 ///
 /// A manifest may leave the namespace out, and whether a kind has one only the server knows: who asks the server fills it in.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ObjectId {
     /// The API group; empty for the core group.
     pub group: String,
     /// The kind.
     pub kind: String,
     /// The namespace, if it is known and there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The name.
     pub name: String,

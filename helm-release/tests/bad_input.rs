@@ -12,6 +12,7 @@ use common::{Site, lenient};
 use helm_release::action::{
     Client, Depth, Event, Events, Namespaces, Outcome, RepairOptions, ScanOptions, Scope, Stop,
 };
+use helm_release::backup::Backup;
 use helm_release::cluster::Cause;
 use helm_release::plan::{Intent, Policy, State, Verdict};
 use helm_release::storage::DriverKind;
@@ -250,14 +251,14 @@ async fn a_record_without_its_labels_is_found_in_its_place_and_closed_so_that_he
 }
 
 #[derive(Default)]
-struct Saved(Mutex<Vec<(String, String)>>);
+struct Saved(Mutex<Vec<Backup>>);
 
 impl Events for Saved {
     fn event(&self, _event: &Event<'_>) {}
 
-    fn save(&self, key: &str, record: &str) -> std::io::Result<PathBuf> {
-        self.0.lock().unwrap().push((key.into(), record.into()));
-        Ok(key.into())
+    fn keep(&self, backup: Backup) -> std::io::Result<Option<PathBuf>> {
+        self.0.lock().unwrap().push(backup);
+        Ok(Some("kept".into()))
     }
 }
 
@@ -282,7 +283,7 @@ async fn a_damaged_newest_record_is_saved_and_then_deleted_and_nothing_else() {
     let (client, saved) = (common::client(&site.ns.kubeconfig(), &site.ns).await, Saved::default());
     let report = client.repair(&planned, &RepairOptions::default(), &Stop::never(), &saved).await;
     assert_eq!(report.outcome, Outcome::Repaired, "{report:#?}");
-    assert!(saved.0.lock().unwrap()[0].1.contains("%%%"));
+    assert_eq!(saved.0.lock().unwrap()[0].releases[0].records[1]["data"]["release"], "JSUl");
     assert_eq!(site.uid("secrets", key).await, None);
     assert!(site.uid("secrets", "sh.helm.release.v1.web.v1").await.is_some());
     site.judge().await.unwrap();

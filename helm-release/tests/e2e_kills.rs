@@ -72,7 +72,12 @@ async fn survive(kill: Kill) -> Result<(), String> {
     let right = match report.outcome {
         Outcome::Repaired => locked || verdict == Verdict::Tidy,
         Outcome::NothingToDo => !locked,
-        Outcome::Waiting | Outcome::Refused | Outcome::Failed | Outcome::Cancelled | Outcome::Changed => false,
+        Outcome::Restored
+        | Outcome::Waiting
+        | Outcome::Refused
+        | Outcome::Failed
+        | Outcome::Cancelled
+        | Outcome::Changed => false,
     };
     if !right {
         return Err(said(format!("helm ended {:?}; {report:#?}", ran.code)));

@@ -224,7 +224,7 @@ async fn through_its_driver(ns: &Namespace, object: &Value, case: &Value) -> boo
     assert_eq!(sound, case["expect"].is_null() || listed("helm3") && listed("helm4") || hidden_by_labels, "{file}");
     if let Some(release) = entry.sound() {
         let changed = release.with_status(Status::Failed, "Interrupted").unwrap();
-        let seen = Record { namespace: ns.name().into(), stored: entry.stored.clone(), body: None };
+        let seen = Record { namespace: ns.name().into(), stored: entry.stored.clone(), body: None, object: None };
         storage.update(&seen, &read.history.key(entry.revision), &changed, &stop).await.unwrap();
         let stored = ns.object("/api/v1", plural, key).await.unwrap().unwrap();
         let labels = &stored["metadata"]["labels"];

@@ -51,7 +51,7 @@ impl Suite {
 
     async fn put(&self, key: RecordKey, labels: &[(&str, &str)], body: &str) {
         let labels = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let record = NewRecord { key, labels, body: body.into() };
+        let record = NewRecord { key, labels, annotations: Default::default(), body: body.into() };
         self.storage.driver().create(&self.namespace, &record, &self.stop).await.unwrap();
     }
 

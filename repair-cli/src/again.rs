@@ -1,10 +1,12 @@
 //! The exact next command: the flags of this invocation, and what a person may want to add.
 
+use std::path::Path;
+
 use clap::{ArgMatches, parser::ValueSource};
 use helm_release::release::{Namespace, ReleaseName};
 
 /// Flags that are not carried over: they say how to show, or whom, or give a consent once.
-const LEFT_OUT: [&str; 11] = [
+const LEFT_OUT: [&str; 12] = [
     "namespace",
     "all_namespaces",
     "selector",
@@ -15,6 +17,7 @@ const LEFT_OUT: [&str; 11] = [
     "quiet",
     "yes",
     "dry_run",
+    "force",
     "parallel",
 ];
 
@@ -51,9 +54,18 @@ impl Again {
     /// `gwrepair VERB NAME -n NAMESPACE`, those of the flags given that VERB takes, and `extra`, which replaces a flag of
     /// the same name.
     pub(crate) fn command(&self, verb: &str, namespace: &Namespace, name: &ReleaseName, extra: &str) -> String {
+        self.line(verb, &format!("{name} -n {namespace}"), extra)
+    }
+
+    /// `gwrepair restore FILE`, and those of the flags given that it takes.
+    pub(crate) fn restore(&self, file: &Path) -> String {
+        self.line("restore", &quoted(&file.to_string_lossy()), "")
+    }
+
+    fn line(&self, verb: &str, object: &str, extra: &str) -> String {
         let replaced = extra.split(' ').next().unwrap_or_default().trim_start_matches("--");
         let kept = self.given.iter().filter(|flag| flag.long != replaced && self.takes(verb, &flag.long));
-        let mut words = format!("gwrepair {verb} {name} -n {namespace}");
+        let mut words = format!("gwrepair {verb} {object}");
         for word in kept.flat_map(Flag::words).chain(Some(extra.to_owned()).filter(|extra| !extra.is_empty())) {
             words.push(' ');
             words.push_str(&word);
@@ -96,11 +108,21 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
 
-    fn next(line: &str, extra: &str) -> String {
+    fn again(line: &str) -> Again {
         let mut command = Cli::command();
         command.build();
         let matches = command.clone().try_get_matches_from(line.split(' ')).unwrap();
-        Again::read(command, &matches).command("repair", &"shop".parse().unwrap(), &"web".parse().unwrap(), extra)
+        Again::read(command, &matches)
+    }
+
+    fn next(line: &str, extra: &str) -> String {
+        again(line).command("repair", &"shop".parse().unwrap(), &"web".parse().unwrap(), extra)
+    }
+
+    #[test]
+    fn a_restore_goes_to_the_same_cluster() {
+        let repair = again("gwrepair repair web --context prod --assume-dead --yes");
+        assert_eq!(repair.restore(Path::new("a b.json")), "gwrepair restore 'a b.json' --context prod");
     }
 
     #[test]

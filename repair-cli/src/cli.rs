@@ -10,7 +10,9 @@ use helm_release::plan::{AssumeDead, Policy, Strategy};
 use helm_release::release::{Invalid, Namespace, ReleaseName, Revision};
 use helm_release::storage::DriverKind;
 
-use crate::command::{completions, diff, doctor, get, history, inspect, list, man, plan, repair, scan, status};
+use crate::command::{
+    backup, completions, demo, diff, doctor, get, history, inspect, list, man, plan, repair, restore, scan, status,
+};
 use crate::output::{Color, Format};
 
 /// Finds, explains and repairs Helm releases that are stuck.
@@ -26,11 +28,12 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) verb: Verb,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  gwrepair demo                             see all of it at work, without a cluster
   gwrepair scan -A                          which releases are stuck, anywhere
   gwrepair plan web -n shop                 what would be done about one, and why
   gwrepair repair web -n shop               do it, after asking
@@ -42,16 +45,28 @@ Exit codes:
   3    stuck releases exist (scan), a repair is due (plan), some remain (repair --all), or something
        differs (diff --exit-code)
   4    refused or waiting: a decision or a consent is missing; the text says which flag gives it
-  5    failed; what was and was not done is printed
+  5    failed; what was and was not done is printed, and where the backup lies
   130  interrupted; the record is settled";
 
 /// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    #[command(flatten)]
+    Cluster(Box<Command>),
+    Demo(demo::Demo),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+/// What to do with a cluster.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Scan(scan::Scan),
     Inspect(inspect::Inspect),
     Plan(plan::PlanArgs),
     Repair(repair::Repair),
+    Backup(backup::BackupArgs),
+    Restore(restore::Restore),
     History(history::History),
     List(list::List),
     Status(status::Status),
@@ -59,8 +74,6 @@ pub(crate) enum Command {
     Get(get::Get),
     Diff(diff::Diff),
     Doctor(doctor::Doctor),
-    Completions(completions::Completions),
-    Man(man::Man),
 }
 
 /// Flags that every command takes.
@@ -183,7 +196,7 @@ pub(crate) struct PolicyFlags {
     override_deployer: bool,
     /// Save and delete the newest record if it cannot be read.
     #[arg(long)]
-    quarantine: bool,
+    pub(crate) quarantine: bool,
     /// Guarded kinds that may be deleted, such as persistentvolumeclaim.
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     allow_delete: Vec<String>,
@@ -328,7 +341,8 @@ mod tests {
     fn the_flags_of_repair_become_a_policy() {
         let line = "gwrepair plan web --strategy rollback --to 3 --no-wait --allow-delete PersistentVolumeClaim,Secret";
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
-        let Command::Plan(args) = cli.command else { panic!("not a plan") };
+        let Verb::Cluster(command) = cli.verb else { panic!("not a plan") };
+        let Command::Plan(args) = *command else { panic!("not a plan") };
         let policy = args.policy.policy();
         assert_eq!((policy.strategy, policy.to), (Strategy::Rollback, Revision::new(3)));
         assert!(!policy.wait && policy.allow_delete.contains("persistentvolumeclaim"));
@@ -337,7 +351,8 @@ mod tests {
     #[test]
     fn the_defaults_are_the_librarys_own() {
         let cli = Cli::try_parse_from(["gwrepair", "plan", "web"]).unwrap();
-        let Command::Plan(args) = cli.command else { panic!("not a plan") };
+        let Verb::Cluster(command) = cli.verb else { panic!("not a plan") };
+        let Command::Plan(args) = *command else { panic!("not a plan") };
         assert_eq!(args.policy.policy(), Policy::default());
         assert_eq!(args.policy.options().timeout, RepairOptions::default().timeout);
     }

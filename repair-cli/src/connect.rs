@@ -11,6 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use crate::cli::Global;
 use crate::error::Failure;
 use crate::nearest::nearest;
+use crate::transport;
 
 /// A server that is there answers a connect at once; one that is not should be told soon.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,7 +38,7 @@ pub(crate) async fn connect(global: &Global) -> Result<Connection, Failure> {
     }
     let namespace = Some(config.default_namespace.clone()).filter(|namespace| !namespace.is_empty());
     let server = config.cluster_url.to_string();
-    let client = kube::Client::try_from(config).map_err(|why| {
+    let client = transport::client(config).map_err(|why| {
         let attempt = format!("could not prepare the connection to {server}");
         Failure::new(attempt).because(&why).hint("the credentials of the kubeconfig's user cannot be used as they are")
     })?;

@@ -109,6 +109,12 @@ impl Failure {
             failure =
                 failure.hint("--timeout waits longer; --no-wait does not wait, and what is applied stays applied");
         }
+        if let action::Error::Keep(_) = error {
+            failure = failure.hint("--backup-dir DIR keeps it elsewhere; --no-backup goes on without");
+        }
+        if let action::Error::Unkept(_) = error {
+            failure = failure.hint("repair without --no-backup: the backup keeps it");
+        }
         match error.request().map(|request| &request.cause) {
             Some(Cause::Forbidden { verb, resource, namespace, .. }) => {
                 let refused = grant::permission(verb, resource, namespace);

@@ -178,17 +178,7 @@ impl<'a> Explained<'a> {
     }
 
     fn missing(&self, page: &mut Page) {
-        if !self.missing.is_empty() {
-            let grant = Grant::new(self.missing.iter().cloned(), self.identity);
-            page.heading(&format!(
-                "Permissions that {} lacks ({})",
-                self.identity.unwrap_or("this identity"),
-                self.missing.len()
-            ));
-            page.item("", &format!("To go on, {}.", grant.hint()));
-            page.gap();
-            page.push(&grant.yaml());
-        }
+        Grant::new(self.missing.iter().cloned(), self.identity).tell(page);
     }
 
     pub(crate) fn grounds(&self, page: &mut Page) {

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use helm_release::cluster::Permission;
 use serde_json::{Value, json};
 
+use crate::output::{Page, plain};
+
 /// The name of what is proposed.
 const NAME: &str = "gwrepair";
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -33,6 +35,18 @@ impl Grant {
         format!(
             "an administrator grants it by what is below, saved as role.yaml: kubectl auth reconcile -f role.yaml{bind}"
         )
+    }
+
+    /// Puts it on a page, if anything is missing.
+    pub(crate) fn tell(&self, page: &mut Page) {
+        if self.missing.is_empty() {
+            return;
+        }
+        let who = self.identity.as_deref().unwrap_or("this identity");
+        page.heading(&format!("Permissions that {} lacks ({})", plain(who), self.missing.len()));
+        page.item("", &format!("To go on, {}.", self.hint()));
+        page.gap();
+        page.push(&self.yaml());
     }
 
     /// One Role a namespace, one ClusterRole for the rest, each with its binding.

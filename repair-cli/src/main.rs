@@ -13,15 +13,17 @@ mod progress;
 mod saved;
 mod session;
 mod signal;
+mod transport;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
+use helm_release::action::Stop;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 use crate::again::Again;
-use crate::cli::{Cli, Global};
+use crate::cli::{Cli, Global, Verb};
 use crate::error::{Exit, Failure};
 use crate::session::Session;
 
@@ -48,9 +50,6 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli, again: Again) -> Result<Exit, Failure> {
-    if let Some(done) = command::offline(&cli.command) {
-        return done;
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -60,10 +59,17 @@ fn run(cli: Cli, again: Again) -> Result<Exit, Failure> {
     let token = CancellationToken::new();
     let exit = runtime.block_on(async {
         signal::watch(&token);
-        let session = Session::open(&cli.global, again, token.clone()).await?;
-        match command::run(cli.command, &session).await {
-            Err(failure) if failure.is_of_identity() => Err(failure.of_identity(session.identity().await)),
-            ended => ended,
+        match cli.verb {
+            Verb::Cluster(command) => {
+                let session = Session::open(&cli.global, again, token.clone()).await?;
+                match command::run(*command, &session).await {
+                    Err(failure) if failure.is_of_identity() => Err(failure.of_identity(session.identity().await)),
+                    ended => ended,
+                }
+            }
+            Verb::Demo(args) => command::demo::run(&args, cli.global.color, &Stop::new(token.clone(), None)).await,
+            Verb::Completions(args) => command::completions::run(&args),
+            Verb::Man(args) => command::man::run(&args),
         }
     });
     // A prompt that nobody has answered still waits for its line.

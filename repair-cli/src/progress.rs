@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use helm_release::action::{Event, Events};
+use helm_release::backup::Backup;
 
+use crate::command::restore;
 use crate::explain::short;
 use crate::output::{plain, say};
-use crate::saved;
+use crate::saved::Keeper;
 
 const FRAMES: [char; 4] = ['|', '/', '-', '\\'];
 const FRAME: Duration = Duration::from_millis(120);
@@ -53,7 +55,7 @@ struct Running {
 pub(crate) struct Track {
     board: Arc<Board>,
     id: String,
-    saved: Mutex<Vec<PathBuf>>,
+    keeper: Keeper,
 }
 
 /// Draws until it is dropped.
@@ -82,10 +84,10 @@ impl Board {
     }
 
     /// Begins one of `steps` steps.
-    pub(crate) fn track(self: &Arc<Self>, id: String, steps: usize) -> Track {
+    pub(crate) fn track(self: &Arc<Self>, id: String, steps: usize, keeper: Keeper) -> Track {
         let running = Running { id: id.clone(), steps, at: 0, step: "looking again".into(), detail: String::new() };
         self.lock().running.push(running);
-        Track { board: self.clone(), id, saved: Mutex::default() }
+        Track { board: self.clone(), id, keeper }
     }
 
     /// Draws the live line until the answer is dropped.
@@ -146,13 +148,16 @@ impl Running {
         if self.at == 0 { self.id.clone() } else { format!("{} {}/{}", self.id, self.at, self.steps) }
     }
 
+    fn begin(&mut self, step: String) {
+        self.at += 1;
+        self.step = step;
+        self.detail.clear();
+    }
+
     fn apply(&mut self, event: &Event<'_>) {
         match event {
-            Event::StepStarted { step } => {
-                self.at += 1;
-                self.step = short(step);
-                self.detail.clear();
-            }
+            Event::StepStarted { step } => self.begin(short(step)),
+            Event::Restoring { step } => self.begin(restore::short(step)),
             Event::StepEnded { .. } => self.detail.clear(),
             Event::Objects { done, total } => self.detail = format!("{done} of {total} objects"),
             Event::Ready { ready, total, waiting_for } => {
@@ -163,29 +168,20 @@ impl Running {
     }
 }
 
-impl Track {
-    /// The files that records were saved to before they were deleted.
-    pub(crate) fn saved(&self) -> Vec<PathBuf> {
-        self.saved.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
 impl Events for Track {
     fn event(&self, event: &Event<'_>) {
         let mut state = self.board.lock();
         let Some(running) = state.running(&self.id) else { return };
         running.apply(event);
         if self.board.mode == Mode::Lines
-            && let Event::StepStarted { .. } = event
+            && let Event::StepStarted { .. } | Event::Restoring { .. } = event
         {
             say(&format!("{}: step {}/{}: {}\n", running.id, running.at, running.steps, running.step));
         }
     }
 
-    fn save(&self, key: &str, record: &str) -> io::Result<PathBuf> {
-        let path = saved::keep(&self.id, key, record)?;
-        self.saved.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
-        Ok(path)
+    fn keep(&self, backup: Backup) -> io::Result<Option<PathBuf>> {
+        self.keeper.keep(backup)
     }
 }
 
@@ -218,7 +214,7 @@ mod tests {
     #[test]
     fn the_live_line_says_which_step_and_what_it_waits_for() {
         let board = Board::new(Mode::Silent, 1);
-        let track = board.track("shop/web".into(), 7);
+        let track = board.track("shop/web".into(), 7, Keeper::default());
         track.event(&Event::StepStarted { step: &Step::AwaitReady { revision: Revision::FIRST } });
         track.event(&Event::Ready { ready: 2, total: 3, waiting_for: &["Deployment/web".into()] });
         let line = board.lock().line(Duration::from_secs(74));
@@ -230,9 +226,9 @@ mod tests {
     #[test]
     fn several_repairs_share_the_line() {
         let board = Board::new(Mode::Silent, 3);
-        drop(board.track("a/a".into(), 1));
-        let _b = board.track("b/b".into(), 2);
-        let c = board.track("c/c".into(), 2);
+        drop(board.track("a/a".into(), 1, Keeper::default()));
+        let _b = board.track("b/b".into(), 2, Keeper::default());
+        let c = board.track("c/c".into(), 2, Keeper::default());
         c.event(&Event::StepStarted { step: &Step::DeleteRecord { revision: Revision::FIRST } });
         assert_eq!(board.lock().line(Duration::ZERO), "| 0:00  1/3 done  b/b  c/c 1/2");
     }

@@ -8,12 +8,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 23] = [
     "",
     "scan",
     "inspect",
     "plan",
     "repair",
+    "backup",
+    "restore",
     "history",
     "list",
     "status",
@@ -27,6 +29,7 @@ const COMMANDS: [&str; 20] = [
     "get record",
     "diff",
     "doctor",
+    "demo",
     "completions",
     "man",
 ];

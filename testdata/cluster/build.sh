@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds the control plane, kwok, kubectl and Helm 3 and 4 into the folder $1, unless they are there already and as go.mod asks.
+# Builds the control plane, kwok, kubectl, Helm 3 and 4 and what measures Helm into the folder $1, unless they are there already and as go.mod asks.
 # Cold on 2 cores: about 9 minutes.
 set -euo pipefail
 
 cd "$(dirname "$0")"
 out=$(realpath -m "${1:?usage: build.sh DIR}")
-programs=(etcd helm3 helm4 kube-apiserver kube-controller-manager kube-scheduler kubectl kwok)
+programs=(decode etcd helm3 helm4 kube-apiserver kube-controller-manager kube-scheduler kubectl kwok)
 export CGO_ENABLED=0 GOFLAGS=-mod=readonly
 
 want=$(sed -n 's/^go //p' go.mod)
@@ -17,7 +17,7 @@ command -v go >/dev/null || need 'apt-get install -y golang-go'
 have=$(go env GOVERSION 2>/dev/null) || have=go0 # it refuses a go.mod that is newer than itself
 [ "$(printf '%s\n' "go$want" "$have" | sort -V | head -n 1)" = "go$want" ] || need 'go env -w GOTOOLCHAIN=auto'
 
-stamp=$(cat go.mod go.sum build.sh <(echo "$have") | sha256sum | cut -d' ' -f1)
+stamp=$(cat go.mod go.sum build.sh decode/main.go <(echo "$have") | sha256sum | cut -d' ' -f1)
 fresh() {
     [ "$(cat "$out/stamp" 2>/dev/null)" = "$stamp" ] || return 1
     for program in "${programs[@]}"; do [ -x "$out/$program" ] || return 1; done
@@ -53,5 +53,6 @@ done
 build helm3 "$flags3" helm.sh/helm/v3/cmd/helm
 build helm4 "$flags4" helm.sh/helm/v4/cmd/helm
 build etcd '-s -w' go.etcd.io/etcd/server/v3
+build decode '-s -w' ./decode
 build kwok '-s -w' sigs.k8s.io/kwok/cmd/kwok
 echo "$stamp" > "$out/stamp"

@@ -5,7 +5,7 @@ use std::error::Error as _;
 use thiserror::Error as ThisError;
 
 use crate::cluster::{self, Cause, Permission, Stopped};
-use crate::release::Revision;
+use crate::release::{ReleaseName, Revision};
 use crate::{manifest, patch, storage};
 
 /// Why an action failed.
@@ -62,17 +62,38 @@ pub enum Error {
     /// Deleted objects did not go in time.
     #[error("still being deleted: {0}")]
     NotGone(String),
-    /// The record that cannot be read could not be saved, so it was not deleted.
-    #[error("could not save record {key}, so it was not deleted")]
-    Save {
-        /// Which.
-        key: String,
+    /// A record that cannot be read is not deleted unless a backup keeps it.
+    #[error("no backup keeps record {0}, so it was not deleted")]
+    Unkept(String),
+    /// What was to be changed could not be kept.
+    #[error("could not keep a backup, so nothing was written")]
+    Keep(#[source] std::io::Error),
+    /// A backup says what makes no sense.
+    #[error("could not use the backup of release {name}")]
+    Backup {
+        /// Whose.
+        name: ReleaseName,
         /// Why.
-        source: std::io::Error,
+        source: Unusable,
     },
+    /// Somebody else wrote an object meanwhile.
+    #[error("somebody else has written {0} meanwhile")]
+    Written(String),
     /// It was time to stop.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+}
+
+/// What makes no sense in a backup.
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum Unusable {
+    /// Its driver is none.
+    #[error(transparent)]
+    Driver(#[from] storage::UnknownDriver),
+    /// A record has not the shape of one.
+    #[error("one of its records is none")]
+    Record(#[source] serde_json::Error),
 }
 
 /// What a caller should do next. The operator turns it into a requeue, the command line into an exit code.
@@ -92,7 +113,7 @@ impl Error {
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::Cluster(error) | Self::Storage(storage::Error::Cluster(error)) => of_cause(&error.cause),
-            Self::Storage(storage::Error::Conflict { .. }) | Self::NoRecord(_) => Remedy::Reobserve,
+            Self::Storage(storage::Error::Conflict { .. }) | Self::NoRecord(_) | Self::Written(_) => Remedy::Reobserve,
             Self::NotReady(_) | Self::NotGone(_) | Self::Stopped(_) => Remedy::BackOff,
             Self::Storage(_)
             | Self::Denied { .. }
@@ -100,7 +121,9 @@ impl Error {
             | Self::Patch { .. }
             | Self::Payload { .. }
             | Self::UnknownKind(_)
-            | Self::Save { .. } => Remedy::Stall,
+            | Self::Unkept(_)
+            | Self::Keep(_)
+            | Self::Backup { .. } => Remedy::Stall,
         }
     }
 
@@ -118,7 +141,10 @@ impl Error {
             | Self::NoRecord(_)
             | Self::NotReady(_)
             | Self::NotGone(_)
-            | Self::Save { .. }
+            | Self::Unkept(_)
+            | Self::Keep(_)
+            | Self::Backup { .. }
+            | Self::Written(_)
             | Self::Stopped(_) => None,
         }
     }

@@ -11,10 +11,11 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Client;
 use super::error::Error;
-use super::scan::{AT_ONCE, Namespaces, Scan, ScanItem, ScanOptions, Scope, Sight, place};
+use super::newest::place;
+use super::scan::{AT_ONCE, Scan, ScanItem, ScanOptions, Scope, Sight};
 use crate::cluster::{self, Stop};
 use crate::release::{Namespace, ReleaseName};
-use crate::storage::{Detail, Kubernetes, Query, Seen, Watch};
+use crate::storage::{Detail, Kubernetes, Seen, Watch};
 
 /// What changes without a word from the records is seen after this time.
 const RECHECK: Duration = Duration::from_secs(60);
@@ -118,7 +119,7 @@ impl Follow<'_> {
     async fn open(&mut self, stop: &Stop) -> Result<(), Error> {
         stop.run(sleep_until(self.not_before)).await?;
         self.not_before = Instant::now() + FIRST_PAUSE;
-        let query = self.query();
+        let query = self.scope.query("", Detail::Metadata);
         if self.version.is_empty() {
             let version = self.driver.version(&query, stop).await?;
             let watch = self.driver.watch(&query, &version, stop).await?;
@@ -162,16 +163,6 @@ impl Follow<'_> {
         Ok(News::Lost(error))
     }
 
-    fn query(&self) -> Query {
-        let namespace = match &self.scope.namespaces {
-            Namespaces::All => None,
-            Namespaces::One(namespace) => Some(namespace.clone()),
-        };
-        let terms = ["owner=helm", self.scope.selector.as_deref().unwrap_or_default()];
-        let selector = terms.into_iter().filter(|term| !term.is_empty()).collect::<Vec<_>>().join(",");
-        Query { namespace, selector, detail: Detail::Metadata }
-    }
-
     async fn look_due(&mut self, stop: &Stop) -> Result<(), Error> {
         let now = Instant::now();
         let due = self.again.iter().filter(|(_, at)| **at <= now).map(|(place, _)| place.clone()).collect();
@@ -202,9 +193,9 @@ impl Follow<'_> {
     }
 
     async fn look(&mut self, places: BTreeSet<Place>, stop: &Stop) -> Result<(), Error> {
-        let (client, options) = (self.client, &self.options);
+        let (client, policy) = (self.client, &self.options.policy);
         let looks = places.into_iter().map(|(namespace, name)| async move {
-            let sight = client.sight(namespace.clone(), name.clone(), options, stop).await;
+            let sight = client.sight(namespace.clone(), &name, policy, stop).await;
             (namespace, name, sight)
         });
         let mut looked = stream::iter(looks).buffered(AT_ONCE);

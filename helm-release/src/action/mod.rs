@@ -2,24 +2,28 @@
 //!
 //! The shell remembers nothing: what a killed run leaves is the ordinary state *interrupted*, which the next run finds.
 
+mod backup;
 mod doctor;
 mod drift;
 mod error;
 mod follow;
+mod newest;
 mod observe;
 mod preflight;
 mod probe;
 mod repair;
 mod report;
+mod restore;
 mod scan;
 mod scene;
 
 pub use doctor::{Diagnosis, PermissionCheck};
 pub use drift::Drift;
-pub use error::{Error, Remedy};
+pub use error::{Error, Remedy, Unusable};
 pub use follow::{Follow, News};
 pub use observe::Observation;
 pub use report::{Event, Events, Outcome, Report, StepReport};
+pub use restore::{PlannedRestore, RestoreOptions, RestoreReport};
 pub use scan::{Damaged, Depth, Failure, Head, Namespaces, Scan, ScanItem, ScanOptions, Scope, Sight};
 
 pub use crate::cluster::{Requests, Stop};
@@ -32,7 +36,7 @@ use chrono::Utc;
 use crate::cluster::{self, Permission, Wire};
 use crate::plan::{Intent, Plan, Policy, decide};
 use crate::release::{History, Namespace, ReleaseName};
-use crate::storage::{Detail, DriverKind, Kubernetes, Query, Storage};
+use crate::storage::{Detail, DriverKind, Kubernetes, Query, Read, Storage};
 
 /// Releases of one namespace on one server.
 #[derive(Clone)]
@@ -136,6 +140,17 @@ impl Client {
     /// A read failed: then nothing is known, least of all that the release is absent.
     pub async fn observe(&self, name: &ReleaseName, policy: &Policy, stop: &Stop) -> Result<Observation, Error> {
         let read = self.storage.history(&self.namespace, name, stop).await?;
+        self.look_around(read, name, policy, stop).await
+    }
+
+    /// Reads the cluster too, where an operation is open.
+    async fn look_around(
+        &self,
+        read: Read,
+        name: &ReleaseName,
+        policy: &Policy,
+        stop: &Stop,
+    ) -> Result<Observation, Error> {
         let now = read.date.unwrap_or_else(Utc::now);
         let mut observation = Observation::of_records(read.history, now);
         if observation.history.is_empty() {
@@ -170,8 +185,8 @@ impl Client {
     /// Runs a plan that was made by [`Client::plan`].
     ///
     /// # Guarantees
-    /// Nothing is written if the records are no longer those that the plan was made from. On every way out the record
-    /// that this run opened is closed, and no request is under way.
+    /// Nothing is written if the records are no longer those that the plan was made from, or if `events` cannot keep what is
+    /// about to be changed. On every way out the record that this run opened is closed, and no request is under way.
     pub async fn repair(&self, planned: &Planned, options: &RepairOptions, stop: &Stop, events: &dyn Events) -> Report {
         repair::run(self, planned, options, stop, events).await
     }
@@ -205,6 +220,12 @@ mod tests {
         fn is_send<T: Send>(_: impl Fn(&'static Client, &'static ReleaseName, &'static Stop) -> T) {}
         is_send(|client, name, stop| client.history(name, stop));
         is_send(|client, _, stop| client.doctor(stop));
+        is_send(|client, name, stop| async move {
+            let Some(backup) = client.backup(name, stop).await? else { return Ok(None) };
+            let options = RestoreOptions::default();
+            let planned = client.plan_restore(backup.taken, &backup.releases[0], &options, stop).await?;
+            Ok::<_, Error>(Some(client.restore(&planned, stop, &()).await))
+        });
         is_send(|client, name, stop| async move {
             let (policy, options) = (Policy::default(), RepairOptions::default());
             let planned = client.plan(name, Intent::Usable, &policy, &options, stop).await?;

@@ -11,7 +11,7 @@ use super::scene::{self, Scene};
 use crate::cluster::{self, Kinds, Place, Resource, Stop, Wire, encode};
 use crate::manifest::{Manifest, ObjectId};
 use crate::plan::{Author, Deployer, Evidence, Goal, HookObject, HookPhase, Lease, NamespacePhase, Policy, goal};
-use crate::release::{ApplyMethod, Entry, History, Hook, Release, Status};
+use crate::release::{ApplyMethod, Entry, History, Hook, Namespace, Release, Status};
 
 /// The manager that Helm itself is, where no live object tells better.
 const HELM: &str = "helm";
@@ -54,9 +54,9 @@ impl Observation {
         self.manager = manager(&self.scene, release.apply_method());
         self.evidence.unknown_kinds = self.scene.unknown.clone();
         self.evidence.deployer = deployer(&self.scene);
-        self.evidence.namespace = namespace_phase(wire, &self.history, stop).await?;
-        for (hook, resource) in hooks(wire, &self.history, &last, &release, stop).await? {
-            self.scene.hooks.insert(hook.id.clone(), resource);
+        self.evidence.namespace = site(wire, &self.history.namespace, stop).await?.phase();
+        for (hook, resource, live) in hooks(wire, &self.history, &last, &release, stop).await? {
+            self.scene.hooks.insert(hook.id.clone(), (resource, live));
             self.evidence.hooks.push(hook);
         }
         let probe = Probe { wire, observation: self, last: &last, target, revisions: &revisions, stop };
@@ -145,17 +145,41 @@ fn deployer(scene: &Scene) -> Option<Deployer> {
     scene.items.values().filter_map(|item| item.live.as_ref()).find_map(marked)
 }
 
-async fn namespace_phase(wire: &Wire, history: &History, stop: &Stop) -> Result<NamespacePhase, Error> {
-    let path = format!("/api/v1/namespaces/{}", encode(history.namespace.as_str()));
-    let call = cluster::Call::get(format!("read namespace {}", history.namespace), path);
-    match wire.find(call, stop).await {
-        Ok(None) => Ok(NamespacePhase::Unknown),
-        Ok(Some(answer)) => {
-            let namespace: Value = answer.json()?;
-            let going = namespace["metadata"]["deletionTimestamp"].is_string();
-            Ok(if going { NamespacePhase::Terminating } else { NamespacePhase::Active })
+/// The namespace of a release, as far as it may be read.
+pub(super) enum Site {
+    Missing,
+    Hidden,
+    There(Value),
+}
+
+impl Site {
+    fn phase(&self) -> NamespacePhase {
+        match self {
+            Self::There(_) if self.is_going() => NamespacePhase::Terminating,
+            Self::There(_) => NamespacePhase::Active,
+            Self::Missing | Self::Hidden => NamespacePhase::Unknown,
         }
-        Err(error) if error.code() == Some(403) => Ok(NamespacePhase::Unknown),
+    }
+
+    pub(super) fn is_going(&self) -> bool {
+        matches!(self, Self::There(namespace) if namespace["metadata"]["deletionTimestamp"].is_string())
+    }
+
+    pub(super) fn uid(&self) -> Option<String> {
+        match self {
+            Self::There(namespace) => namespace["metadata"]["uid"].as_str().map(str::to_owned),
+            Self::Missing | Self::Hidden => None,
+        }
+    }
+}
+
+pub(super) async fn site(wire: &Wire, namespace: &Namespace, stop: &Stop) -> Result<Site, Error> {
+    let path = format!("/api/v1/namespaces/{}", encode(namespace.as_str()));
+    let call = cluster::Call::get(format!("read namespace {namespace}"), path);
+    match wire.find(call, stop).await {
+        Ok(None) => Ok(Site::Missing),
+        Ok(Some(answer)) => Ok(Site::There(answer.json()?)),
+        Err(error) if error.code() == Some(403) => Ok(Site::Hidden),
         Err(error) => Err(error.into()),
     }
 }
@@ -167,7 +191,7 @@ async fn hooks(
     last: &Entry,
     release: &Release,
     stop: &Stop,
-) -> Result<Vec<(HookObject, Resource)>, Error> {
+) -> Result<Vec<(HookObject, Resource, Value)>, Error> {
     let revision = last.revision;
     let mut wanted = Vec::new();
     for hook in release.hooks().into_iter().filter(|hook| concerns(hook, release.status())) {
@@ -182,7 +206,7 @@ async fn hooks(
         let id = scene::identity(&object.id, resource, &history.namespace);
         let Some(live) = Place { id: &id, resource }.get(wire, stop).await? else { continue };
         if live["metadata"]["annotations"]["helm.sh/hook"].is_string() {
-            found.push((hook_object(id, hook, &live, last), resource.clone()));
+            found.push((hook_object(id, hook, &live, last), resource.clone(), live));
         }
     }
     Ok(found)

@@ -23,7 +23,7 @@ pub(super) async fn check(
     }
     let mut refusals = Vec::new();
     refusals.extend(size(&planned.plan, &planned.observation, stop).await?);
-    planned.missing = missing(wire, driver, &planned.plan, &planned.observation, stop).await?;
+    planned.missing = missing(wire, needed(driver, &planned.plan, &planned.observation), stop).await?;
     refusals.extend(planned.missing.iter().map(|permission| Refusal { reason: lacks(permission), flag: None }));
     if planned.missing.is_empty() {
         refusals.extend(admission(wire, planned, force_conflicts, stop).await?);
@@ -38,7 +38,7 @@ pub(super) async fn check(
     Ok(())
 }
 
-fn lacks(permission: &Permission) -> String {
+pub(super) fn lacks(permission: &Permission) -> String {
     let Permission { verb, group, resource, namespace } = permission;
     let dotted = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
     let place = if namespace.is_empty() { "in the cluster".into() } else { format!("in namespace {namespace}") };
@@ -78,34 +78,37 @@ fn new_record(plan: &Plan, observation: &Observation) -> Option<(Revision, Relea
     Some((revision, release.to_rollback(&header).ok()?))
 }
 
-async fn missing(
-    wire: &Wire,
-    driver: DriverKind,
-    plan: &Plan,
-    observation: &Observation,
-    stop: &Stop,
-) -> Result<Vec<Permission>, Error> {
-    Ok(cluster::lacking(wire, needed(driver, plan, observation), stop).await?)
+/// Those of the permissions that this identity lacks.
+pub(super) async fn missing(wire: &Wire, needed: BTreeSet<Permission>, stop: &Stop) -> Result<Vec<Permission>, Error> {
+    Ok(cluster::lacking(wire, needed, stop).await?)
+}
+
+/// The resource in which a driver keeps its records.
+pub(super) fn records_of(driver: DriverKind) -> &'static str {
+    match driver {
+        DriverKind::Secrets => "secrets",
+        DriverKind::ConfigMaps => "configmaps",
+    }
+}
+
+pub(super) fn permission(verb: &str, group: &str, resource: &str, namespace: &str) -> Permission {
+    let [verb, group, resource, namespace] = [verb, group, resource, namespace].map(str::to_owned);
+    Permission { verb, group, resource, namespace }
 }
 
 /// Every permission that the steps need, once.
 fn needed(driver: DriverKind, plan: &Plan, observation: &Observation) -> BTreeSet<Permission> {
-    let records = match driver {
-        DriverKind::Secrets => "secrets",
-        DriverKind::ConfigMaps => "configmaps",
-    };
+    let records = records_of(driver);
     let mut needed = BTreeSet::new();
     let mut need = |verb: &str, group: &str, resource: &str, namespace: &str| {
-        let [verb, group, resource, namespace] = [verb, group, resource, namespace].map(str::to_owned);
-        needed.insert(Permission { verb, group, resource, namespace });
+        needed.insert(permission(verb, group, resource, namespace));
     };
     for step in &plan.steps {
         let verbs: &[&str] = match step {
             Step::CreateRollback { .. } => &["create"],
             // What is replaced is read whole first, so that nothing else of it changes.
             Step::Close { .. } | Step::Relabel { .. } => &["get", "update"],
-            Step::DeleteRecord { .. } => &["delete"],
-            Step::Quarantine { .. } => &["get", "delete"],
+            Step::DeleteRecord { .. } | Step::Quarantine { .. } => &["delete"],
             Step::Apply { .. } | Step::DeleteObjects { .. } | Step::AwaitReady { .. } => &[],
         };
         for verb in verbs {
@@ -166,7 +169,7 @@ async fn try_change(
 }
 
 /// Where a dry run tells nothing: a webhook without support for it, or a namespace or kind that this very plan creates.
-fn admits_anything(cause: &Cause) -> bool {
+pub(super) fn admits_anything(cause: &Cause) -> bool {
     match cause {
         Cause::Refused { code, .. } => *code == 404 || cause.is_without_dry_run(),
         Cause::Forbidden { .. } | Cause::Unreachable(_) | Cause::Malformed(_) | Cause::Stopped(_) => false,

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::error::Error;
 use super::observe::Observation;
 use super::report::{Event, Events, Outcome, Report, StepReport};
-use super::{Client, Planned, RepairOptions};
+use super::{Client, Planned, RepairOptions, backup};
 use crate::cluster::{self, Place, Stop, WriteMode};
 use crate::manifest::ObjectId;
 use crate::plan::{Plan, Step, Verdict};
@@ -37,6 +37,17 @@ struct Run<'a> {
     records: BTreeMap<Revision, (Record, Option<Release>)>,
     /// The pending record that this run has to close.
     open: Option<Revision>,
+    /// When it began: the time in a record that it creates, by which the backup knows it again.
+    begun: DateTime<Utc>,
+    /// Whether a backup keeps the records.
+    kept: Kept,
+}
+
+/// Whether a backup keeps what is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Yes,
+    No,
 }
 
 /// Runs the plan that was shown, unless the records have changed since.
@@ -53,9 +64,10 @@ pub(super) async fn run(
         report.requests = client.requests();
         return report;
     }
-    let ended = match unchanged(client, planned, stop).await {
-        Ok(true) => steps(client, planned, options, stop, events, &mut report).await,
-        Ok(false) => Ok(Outcome::Changed),
+    let history = &planned.observation.history;
+    let ended = match backup::unchanged(client, &history.name, &history.namespace, history.entries(), stop).await {
+        Ok(Some(records)) => guarded(client, planned, records, options, stop, events, &mut report).await,
+        Ok(None) => Ok(Outcome::Changed),
         Err(error) => Err(error),
     };
     match ended {
@@ -72,12 +84,20 @@ pub(super) async fn run(
     report
 }
 
-/// Whether the records are still those that the plan was made from.
-async fn unchanged(client: &Client, planned: &Planned, stop: &Stop) -> Result<bool, Error> {
-    let history = &planned.observation.history;
-    let now = client.storage.history(&history.namespace, &history.name, stop).await?.history;
-    let stored = |entries: &[Entry]| entries.iter().map(|entry| entry.stored.clone()).collect::<Vec<_>>();
-    Ok(stored(now.entries()) == stored(history.entries()))
+/// The steps, once what they change is kept.
+async fn guarded(
+    client: &Client,
+    planned: &Planned,
+    records: Vec<Record>,
+    options: &RepairOptions,
+    stop: &Stop,
+    events: &dyn Events,
+    report: &mut Report,
+) -> Result<Outcome, Error> {
+    let begun = Utc::now();
+    report.backup = backup::before_repair(client, planned, records, begun, stop, events).await?;
+    let kept = if report.backup.is_some() { Kept::Yes } else { Kept::No };
+    steps(Run::new(client, planned, options, events, begun, kept), stop, report).await
 }
 
 /// The newest record's status as the server has it now; a failure to read it is no failure of the repair.
@@ -88,16 +108,9 @@ async fn newest(client: &Client, planned: &Planned) -> Option<String> {
     read.history.last().and_then(Entry::status).map(ToString::to_string)
 }
 
-async fn steps(
-    client: &Client,
-    planned: &Planned,
-    options: &RepairOptions,
-    stop: &Stop,
-    events: &dyn Events,
-    report: &mut Report,
-) -> Result<Outcome, Error> {
-    let mut run = Run::new(client, planned, options, events);
-    for step in &planned.plan.steps {
+async fn steps(mut run: Run<'_>, stop: &Stop, report: &mut Report) -> Result<Outcome, Error> {
+    let events = run.events;
+    for step in &run.plan.steps {
         events.event(&Event::StepStarted { step });
         let begun = Instant::now();
         let result = match stop.check() {
@@ -122,16 +135,24 @@ async fn steps(
 }
 
 impl<'a> Run<'a> {
-    fn new(client: &'a Client, planned: &'a Planned, options: &'a RepairOptions, events: &'a dyn Events) -> Self {
+    fn new(
+        client: &'a Client,
+        planned: &'a Planned,
+        options: &'a RepairOptions,
+        events: &'a dyn Events,
+        begun: DateTime<Utc>,
+        kept: Kept,
+    ) -> Self {
         let Planned { plan, observation, .. } = planned;
         let namespace = observation.history.namespace.to_string();
         let record = |entry: &Entry| {
-            let record = Record { namespace: namespace.clone(), stored: entry.stored.clone(), body: None };
+            let record =
+                Record { namespace: namespace.clone(), stored: entry.stored.clone(), body: None, object: None };
             (entry.revision, (record, entry.release().cloned()))
         };
         let records = observation.history.entries().iter().map(record).collect();
         let open = plan.revision.filter(|_| matches!(plan.verdict, Verdict::Resume));
-        Self { client, plan, observation, options, events, records, open }
+        Self { client, plan, observation, options, events, records, open, begun, kept }
     }
 
     /// The newest record's status as this run wrote or read it.
@@ -163,7 +184,7 @@ impl<'a> Run<'a> {
         let header = RollbackHeader {
             revision,
             first_deployed: current.unwrap_or(release).info().first_deployed,
-            now: Utc::now(),
+            now: self.begun,
             description: format!("Rollback to {target}"),
             apply_method: history.apply_method(self.plan.applies().map_or(&[], |(_, baseline)| baseline)),
         };
@@ -203,17 +224,13 @@ impl<'a> Run<'a> {
         Ok(self.client.storage.driver().delete(&seen, stop).await?)
     }
 
-    /// Saved first, and read anew for it: what could not be decoded was not kept.
+    /// Only where the backup holds it.
     async fn quarantine(&mut self, revision: Revision, stop: &Stop) -> Result<(), Error> {
         let (seen, _) = self.records.get(&revision).ok_or(Error::NoRecord(revision))?;
-        let (namespace, key) = (&self.observation.history.namespace, seen.stored.key.clone());
-        let found = self.client.storage.driver().get(namespace, &key, stop).await?.ok_or(Error::NoRecord(revision))?;
-        let body = found.body.as_deref().map(String::from_utf8_lossy);
-        let saved = serde_json::json!({
-            "namespace": found.namespace, "name": key, "labels": found.stored.labels, "release": body,
-        });
-        self.events.save(&key, &saved.to_string()).map_err(|source| Error::Save { key, source })?;
-        Ok(self.client.storage.driver().delete(seen, stop).await?)
+        match self.kept {
+            Kept::Yes => Ok(self.client.storage.driver().delete(seen, stop).await?),
+            Kept::No => Err(Error::Unkept(seen.stored.key.clone())),
+        }
     }
 
     /// Applies in Helm's install order; objects of one kind at once. What already holds the manifest is not written.

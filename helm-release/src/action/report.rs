@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::error::Error;
+use crate::backup::{Backup, RestoreStep};
 use crate::cluster::Requests;
 use crate::plan::{Plan, Step, Verdict};
 use crate::release::{Entry, History, Namespace, ReleaseName, Revision};
@@ -15,6 +16,8 @@ use crate::release::{Entry, History, Namespace, ReleaseName, Revision};
 pub enum Outcome {
     /// Every step was taken.
     Repaired,
+    /// Every step of a restore was taken.
+    Restored,
     /// There was nothing to do.
     NothingToDo,
     /// Somebody may be at work, or something is not over.
@@ -70,6 +73,8 @@ pub struct Report {
     pub steps: Vec<StepReport>,
     /// What was sent.
     pub requests: Requests,
+    /// Where what was changed or deleted is kept.
+    pub backup: Option<PathBuf>,
     /// Why it ended, if it did not go through.
     pub error: Option<Error>,
     /// The record that was opened and had to be closed as failed.
@@ -80,9 +85,9 @@ pub struct Report {
 
 /// One step that was begun.
 #[derive(Debug, Clone, Serialize)]
-pub struct StepReport {
+pub struct StepReport<S = Step> {
     /// Which.
-    pub step: Step,
+    pub step: S,
     /// Why it failed; `None` if it went through.
     pub error: Option<String>,
     /// How long it took, in milliseconds.
@@ -103,6 +108,11 @@ pub enum Event<'a> {
         step: &'a Step,
         /// Why it failed; `None` if it went through.
         error: Option<&'a str>,
+    },
+    /// A step of a restore begins.
+    Restoring {
+        /// Which.
+        step: &'a RestoreStep,
     },
     /// Objects were written or deleted.
     Objects {
@@ -127,13 +137,15 @@ pub trait Events: Sync {
     /// Something happened.
     fn event(&self, event: &Event<'_>);
 
-    /// Keeps a record that is about to be deleted because it cannot be read.
+    /// Keeps what is about to be changed or deleted, so that it can be undone, and says where.
+    ///
+    /// By default nothing is kept; then a record that cannot be read is not deleted either.
     ///
     /// # Errors
-    /// It could not be kept: then it is not deleted. So by default.
-    fn save(&self, key: &str, record: &str) -> std::io::Result<PathBuf> {
-        let _ = (key, record);
-        Err(std::io::ErrorKind::Unsupported.into())
+    /// It was to be kept and could not be: then nothing is written.
+    fn keep(&self, backup: Backup) -> std::io::Result<Option<PathBuf>> {
+        let _ = backup;
+        Ok(None)
     }
 }
 
@@ -153,6 +165,7 @@ impl Report {
             plan: plan.clone(),
             steps: Vec::new(),
             requests: Requests::default(),
+            backup: None,
             error: None,
             settled: None,
             unsettled: None,

@@ -1,20 +1,20 @@
 //! Finds stuck releases. The fast path asks the server for the labels that can mean trouble, and reads payloads only
 //! of those releases; the deep one decodes the newest record of every release, for labels can lie.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt};
 
 use super::error::Error;
-use super::{Client, Planned, RepairOptions};
+use super::newest::{Keep, Rank, Releases, place};
+use super::{Client, Observation};
 use crate::cluster::Stop;
-use crate::plan::{Intent, Plan, Policy, State, Suspects, target};
-use crate::release::{ChartInfo, Content, Entry, Namespace, RecordKey, ReleaseName, Revision};
+use crate::plan::{Intent, Plan, Policy, State, Suspects, decide, target};
+use crate::release::{ChartInfo, Content, Entry, Namespace, Release, ReleaseName, Revision, Status};
 use crate::storage::{self, Detail, Query, Record};
 
-/// How many releases are looked at at once.
-pub(super) const AT_ONCE: usize = 8;
+/// How many releases are looked at at once. Each reads several objects at once, and every request that is under way has
+/// a connection of its own, which costs more than a read.
+pub(super) const AT_ONCE: usize = 4;
 /// Labels that mean no trouble: whatever else a record says, or does not say, is looked at.
 const QUIET: &str = "status notin (deployed,superseded,failed,uninstalled)";
 
@@ -59,7 +59,7 @@ pub struct ScanOptions {
 pub struct Scan {
     /// Releases for which something is due, by namespace and name.
     pub items: Vec<ScanItem>,
-    /// Records that cannot be read, whether or not they are the newest of their release.
+    /// Newest records that cannot be read; only where payloads were read.
     pub unreadable: Vec<Damaged>,
     /// Releases that could not be looked at.
     pub failures: Vec<Failure>,
@@ -130,7 +130,96 @@ pub struct Head {
     pub entry: Entry,
 }
 
-type Releases<T> = BTreeMap<(Namespace, ReleaseName), T>;
+/// A release that has to be looked at, and how far.
+type Candidate = ((Namespace, ReleaseName), Reach);
+
+/// How far to look for the records of a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// As far as Helm does.
+    Labels,
+    /// To those, too, that only their object names tell.
+    Names,
+}
+
+impl Scope {
+    /// Asks for the records of Helm in this place to which `selector` applies, too.
+    pub(super) fn query(&self, selector: &str, detail: Detail) -> Query {
+        let terms = ["owner=helm", selector, self.selector.as_deref().unwrap_or_default()];
+        let selector = terms.into_iter().filter(|term| !term.is_empty()).collect::<Vec<_>>().join(",");
+        let namespace = match &self.namespaces {
+            Namespaces::All => None,
+            Namespaces::One(namespace) => Some(namespace.clone()),
+        };
+        Query { namespace, selector, detail }
+    }
+}
+
+/// What a scan keeps of a release to know whether its history has to be looked at.
+#[derive(Default)]
+struct Glance {
+    /// Whether the newest record is sound and says that nothing is under way.
+    quiet: bool,
+    damaged: Option<Damaged>,
+    /// How many records say `deployed`.
+    deployed: usize,
+    /// Whether the labels of a record do not say what its payload does.
+    lies: bool,
+}
+
+impl Keep for Option<Entry> {
+    fn see(&mut self, _: &Namespace, entry: Entry, rank: Rank) {
+        if rank == Rank::Newest {
+            *self = Some(entry);
+        }
+    }
+}
+
+impl Keep for Glance {
+    fn see(&mut self, namespace: &Namespace, entry: Entry, rank: Rank) {
+        let status = entry.sound().map(Release::status);
+        self.deployed += usize::from(status == Some(&Status::Deployed));
+        self.lies |= entry.release().is_some() && !is_labelled(&entry);
+        if rank == Rank::Newest {
+            self.quiet = status.is_some_and(is_quiet);
+            self.damaged = Damaged::of(namespace, entry);
+        }
+    }
+}
+
+impl Glance {
+    fn is_suspect(&self) -> bool {
+        !self.quiet || self.lies || self.deployed > 1
+    }
+}
+
+impl Damaged {
+    fn of(namespace: &Namespace, entry: Entry) -> Option<Self> {
+        match entry.content {
+            Content::Unreadable { why } => Some(Self { namespace: namespace.to_string(), key: entry.stored.key, why }),
+            Content::Readable(_) => None,
+        }
+    }
+}
+
+/// Whether the object around a record says what its payload does.
+fn is_labelled(entry: &Entry) -> bool {
+    let name = entry.stored.labels.get("name").and_then(|name| name.parse().ok());
+    name.is_some_and(|name| entry.mismatches(&name).is_empty())
+}
+
+/// Whether the newest record of a release may say so without anything being due.
+fn is_quiet(status: &Status) -> bool {
+    match status {
+        Status::Deployed | Status::Superseded | Status::Failed | Status::Uninstalled => true,
+        Status::PendingInstall
+        | Status::PendingUpgrade
+        | Status::PendingRollback
+        | Status::Uninstalling
+        | Status::Unknown
+        | Status::Other(_) => false,
+    }
+}
 
 impl Client {
     /// The newest record of every release.
@@ -138,29 +227,27 @@ impl Client {
     /// # Errors
     /// The records cannot be listed.
     pub async fn releases(&self, scope: &Scope, stop: &Stop) -> Result<Vec<Head>, Error> {
-        let records = self.list(scope, "", Detail::Payload, stop).await?;
-        let mut newest: Releases<Entry> = BTreeMap::new();
-        for record in records {
-            let Some(place) = place(&record) else { continue };
-            let Some(entry) = storage::entry(record) else { continue };
-            if newest.get(&place).is_none_or(|known| known.revision < entry.revision) {
-                newest.insert(place, entry);
-            }
-        }
-        Ok(newest.into_iter().map(|((namespace, name), entry)| Head { namespace, name, entry }).collect())
+        let lines = self.newest::<Option<Entry>>(scope, stop).await?.into_iter();
+        let heads = lines.filter_map(|((namespace, name), line)| Some(Head { namespace, name, entry: line.kept? }));
+        Ok(heads.collect())
     }
 
-    /// Finds the releases for which something is due.
+    /// Finds the releases for which something is due, by what the evidence says. Whether this identity may do it, and
+    /// what admission says to it, is found out by [`Client::plan`].
     ///
     /// # Errors
     /// The records cannot be listed. A single release that cannot be looked at is a [`Failure`] in the result.
     pub async fn scan(&self, scope: &Scope, options: &ScanOptions, stop: &Stop) -> Result<Scan, Error> {
-        let mut scan = Scan { helm2: self.helm2(scope, stop).await?, ..Scan::default() };
-        let candidates = match options.depth {
-            Depth::Labels => self.by_labels(scope, stop).await?,
-            Depth::Payloads => self.by_payloads(scope, &mut scan, stop).await?,
+        let candidates = async {
+            match options.depth {
+                Depth::Labels => Ok((self.by_labels(scope, stop).await?, Vec::new())),
+                Depth::Payloads => self.by_payloads(scope, stop).await,
+            }
         };
-        let looks = candidates.into_iter().map(|(namespace, name)| self.look(namespace, name, options, stop));
+        let (helm2, (candidates, unreadable)) = futures::try_join!(self.helm2(scope, stop), candidates)?;
+        let mut scan = Scan { helm2, unreadable, ..Scan::default() };
+        let client = Self { wire: self.wire.remembering(), ..self.clone() };
+        let looks = candidates.into_iter().map(|candidate| client.look(candidate, &options.policy, stop));
         let mut looked = stream::iter(looks).buffered(AT_ONCE);
         while let Some(result) = looked.next().await {
             match result {
@@ -173,14 +260,9 @@ impl Client {
         Ok(scan)
     }
 
-    async fn look(
-        &self,
-        namespace: Namespace,
-        name: ReleaseName,
-        options: &ScanOptions,
-        stop: &Stop,
-    ) -> Result<Option<ScanItem>, Failure> {
-        match self.sight(namespace.clone(), name.clone(), options, stop).await {
+    async fn look(&self, candidate: Candidate, policy: &Policy, stop: &Stop) -> Result<Option<ScanItem>, Failure> {
+        let ((namespace, name), reach) = candidate;
+        match self.glance(namespace.clone(), &name, reach, policy, stop).await {
             Sight::Stuck(item) => Ok(Some(*item)),
             Sight::Usable(_) | Sight::Absent => Ok(None),
             Sight::Failed(error) => Err(Failure { namespace, name, error }),
@@ -188,66 +270,64 @@ impl Client {
     }
 
     /// What one release is.
-    pub(super) async fn sight(
+    pub(super) async fn sight(&self, namespace: Namespace, name: &ReleaseName, policy: &Policy, stop: &Stop) -> Sight {
+        self.glance(namespace, name, Reach::Names, policy, stop).await
+    }
+
+    async fn glance(
         &self,
         namespace: Namespace,
-        name: ReleaseName,
-        options: &ScanOptions,
+        name: &ReleaseName,
+        reach: Reach,
+        policy: &Policy,
         stop: &Stop,
     ) -> Sight {
-        let client = self.in_namespace(namespace);
-        match client.plan(&name, Intent::Usable, &options.policy, &RepairOptions::default(), stop).await {
-            Ok(planned) => seen(planned),
+        match self.in_namespace(namespace).examine(name, reach, policy, stop).await {
+            Ok(observation) => seen(&observation, policy),
             Err(error) => Sight::Failed(error),
         }
     }
 
-    /// Releases whose newest record, by its label, can mean trouble. A pending record below a healthy one does not.
-    async fn by_labels(&self, scope: &Scope, stop: &Stop) -> Result<Vec<(Namespace, ReleaseName)>, Error> {
-        let suspects = self.list(scope, QUIET, Detail::Metadata, stop).await?;
-        let mut highest: Releases<Revision> = BTreeMap::new();
-        for record in &suspects {
-            if let (Some(place), Some(revision)) = (place(record), revision(record)) {
-                let known = highest.entry(place).or_insert(revision);
-                *known = revision.max(*known);
-            }
-        }
-        let mut stuck = Vec::new();
-        for ((namespace, name), revision) in highest {
-            let scope =
-                Scope { namespaces: Namespaces::One(namespace.clone()), selector: Some(format!("name={name}")) };
-            let all = self.list(&scope, "", Detail::Metadata, stop).await?;
-            if all.iter().filter_map(self::revision).max() <= Some(revision) {
-                stuck.push((namespace, name));
-            }
-        }
-        Ok(stuck)
+    async fn examine(
+        &self,
+        name: &ReleaseName,
+        reach: Reach,
+        policy: &Policy,
+        stop: &Stop,
+    ) -> Result<Observation, Error> {
+        let read = match reach {
+            Reach::Labels => self.storage.labelled_history(&self.namespace, name, stop).await?,
+            Reach::Names => self.storage.history(&self.namespace, name, stop).await?,
+        };
+        self.look_around(read, name, policy, stop).await
     }
 
-    async fn by_payloads(
-        &self,
-        scope: &Scope,
-        scan: &mut Scan,
-        stop: &Stop,
-    ) -> Result<Vec<(Namespace, ReleaseName)>, Error> {
-        let mut all = Vec::new();
-        for head in self.releases(scope, stop).await? {
-            if let Content::Unreadable { why } = &head.entry.content {
-                let (namespace, key) = (head.namespace.to_string(), head.entry.stored.key.clone());
-                scan.unreadable.push(Damaged { namespace, key, why: why.clone() });
-            }
-            all.push((head.namespace, head.name));
+    /// Releases of which a record, by its label, can mean trouble. A pending one below a healthy one does not.
+    async fn by_labels(&self, scope: &Scope, stop: &Stop) -> Result<Vec<Candidate>, Error> {
+        let mut found = Releases::new();
+        for record in self.list(scope, QUIET, Detail::Metadata, stop).await? {
+            let Some(place) = place(&record) else { continue };
+            let reach = if record.stored.labels.contains_key("name") { Reach::Labels } else { Reach::Names };
+            found.insert(place, reach);
         }
-        Ok(all)
+        Ok(found.into_iter().collect())
+    }
+
+    /// Releases whose newest record, or whose records together, can mean trouble; and which of the newest are damaged.
+    async fn by_payloads(&self, scope: &Scope, stop: &Stop) -> Result<(Vec<Candidate>, Vec<Damaged>), Error> {
+        let (mut candidates, mut unreadable) = (Vec::new(), Vec::new());
+        for (place, line) in self.newest::<Glance>(scope, stop).await? {
+            if line.is_twice() || line.kept.is_suspect() {
+                candidates.push((place, Reach::Names));
+            }
+            unreadable.extend(line.kept.damaged);
+        }
+        Ok((candidates, unreadable))
     }
 
     /// Helm 2 kept its records as ConfigMaps of its own, with labels in capitals.
     async fn helm2(&self, scope: &Scope, stop: &Stop) -> Result<usize, Error> {
-        let namespace = match &scope.namespaces {
-            Namespaces::All => None,
-            Namespaces::One(namespace) => Some(namespace.clone()),
-        };
-        let query = Query { namespace, selector: "OWNER=TILLER".into(), detail: Detail::Metadata };
+        let query = Query { selector: "OWNER=TILLER".into(), ..scope.query("", Detail::Metadata) };
         let driver = storage::Kubernetes::new(self.wire.clone(), storage::DriverKind::ConfigMaps);
         match storage::Driver::list(&driver, &query, stop).await {
             Ok(listing) => Ok(listing.records.len()),
@@ -263,13 +343,7 @@ impl Client {
         detail: Detail,
         stop: &Stop,
     ) -> Result<Vec<Record>, Error> {
-        let terms = ["owner=helm", selector, scope.selector.as_deref().unwrap_or_default()];
-        let selector = terms.into_iter().filter(|term| !term.is_empty()).collect::<Vec<_>>().join(",");
-        let namespace = match &scope.namespaces {
-            Namespaces::All => None,
-            Namespaces::One(namespace) => Some(namespace.clone()),
-        };
-        let query = Query { namespace, selector, detail };
+        let query = scope.query(selector, detail);
         Ok(self.storage.driver().list(&query, stop).await?.records)
     }
 }
@@ -281,33 +355,21 @@ impl ScanItem {
     }
 }
 
-fn seen(planned: Planned) -> Sight {
-    let Planned { plan, observation, .. } = planned;
-    let Some(last) = observation.history.last() else { return Sight::Absent };
+fn seen(observation: &Observation, policy: &Policy) -> Sight {
+    let history = &observation.history;
+    let plan = decide(history, &observation.evidence, Intent::Usable, policy);
+    let Some(last) = history.last() else { return Sight::Absent };
     if !plan.is_due() {
         return Sight::Usable(Box::new(last.clone()));
     }
-    let below = target(&observation.history, last.revision, Suspects::Skip).target;
+    let below = target(history, last.revision, Suspects::Skip).target;
     Sight::Stuck(Box::new(ScanItem {
         status: last.status().map_or_else(|| "unreadable".into(), ToString::to_string),
         since: last.stored.created,
         // Where several say deployed, the newest record may be the good one itself.
         last_deployed: plan.target.filter(|_| plan.state == State::Untidy).or(below),
-        chart: last.release().and_then(crate::release::Release::chart),
+        chart: last.release().and_then(Release::chart),
         now: observation.evidence.now,
         plan,
     }))
-}
-
-/// The release that a record belongs to: by its label, else by its object name.
-pub(super) fn place(record: &Record) -> Option<(Namespace, ReleaseName)> {
-    let labelled = record.stored.labels.get("name").and_then(|name| name.parse().ok());
-    let name = labelled.or_else(|| record.stored.key.parse::<RecordKey>().ok().map(|key| key.name))?;
-    Some((record.namespace.parse().ok()?, name))
-}
-
-/// The revision that a record is, without its payload: by its object name, else by its label.
-fn revision(record: &Record) -> Option<Revision> {
-    let named = record.stored.key.parse::<RecordKey>().ok().map(|key| key.revision);
-    named.or_else(|| record.stored.labels.get("version")?.parse().ok())
 }

@@ -16,8 +16,8 @@ use crate::release::{ApplyMethod, History, Namespace, Release, ReleaseName, Revi
 pub(crate) struct Scene {
     pub(super) items: BTreeMap<ObjectId, Item>,
     pub(super) unknown: Vec<Listed>,
-    /// How the hook objects that were seen are served.
-    pub(super) hooks: BTreeMap<ObjectId, Resource>,
+    /// The hook objects that were seen, and how they are served.
+    pub(super) hooks: BTreeMap<ObjectId, (Resource, Value)>,
 }
 
 /// One object: what each manifest says, and what is live.
@@ -102,7 +102,12 @@ impl Scene {
 
     /// How an object or hook is served.
     pub(super) fn resource(&self, id: &ObjectId) -> Option<&Resource> {
-        self.items.get(id).map(|item| &item.resource).or_else(|| self.hooks.get(id))
+        self.items.get(id).map(|item| &item.resource).or_else(|| self.hooks.get(id).map(|(resource, _)| resource))
+    }
+
+    /// An object or hook as it is; `None` if it does not exist.
+    pub(super) fn live(&self, id: &ObjectId) -> Option<&Value> {
+        self.items.get(id).map_or_else(|| self.hooks.get(id).map(|(_, live)| live), |item| item.live.as_ref())
     }
 
     /// The objects of `revision`, in the order in which Helm installs them.
@@ -267,7 +272,9 @@ mod tests {
         let merge = item.merge(revision(1), &[revision(1), revision(2)], ApplyMethod::ClientSide, false).unwrap();
         merge.map(|(_, merge)| match merge {
             Merge::Json(body) => body["spec"].clone(),
-            other @ (Merge::Apply { .. } | Merge::Strategic(_) | Merge::Create) => panic!("{other:?}"),
+            other @ (Merge::Apply { .. } | Merge::Strategic(_) | Merge::Operations(_) | Merge::Create) => {
+                panic!("{other:?}")
+            }
         })
     }
 

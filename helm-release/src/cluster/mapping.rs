@@ -2,8 +2,10 @@
 //! aggregated API elsewhere hinders nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
+use tokio::sync::OnceCell;
 
 use super::error::Error;
 use super::parallel::all;
@@ -26,6 +28,13 @@ pub struct Resource {
 pub struct Kinds {
     resources: BTreeMap<(String, String), Resource>,
 }
+
+/// What was found out about API versions, for requests that look at many releases: each version is asked about once.
+#[derive(Clone, Default)]
+pub(super) struct Known(Arc<Mutex<BTreeMap<String, Arc<OnceCell<Served>>>>>);
+
+/// Kinds and how they are served.
+type Served = Vec<((String, String), Resource)>;
 
 #[derive(Deserialize)]
 struct ResourceList {
@@ -87,7 +96,21 @@ impl Resource {
     }
 }
 
-async fn resources_of(wire: &Wire, api_version: &str, stop: &Stop) -> Result<Vec<((String, String), Resource)>, Error> {
+impl Known {
+    fn cell(&self, api_version: &str) -> Arc<OnceCell<Served>> {
+        let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(cells.entry(api_version.into()).or_default())
+    }
+}
+
+async fn resources_of(wire: &Wire, api_version: &str, stop: &Stop) -> Result<Served, Error> {
+    match wire.known() {
+        Some(known) => known.cell(api_version).get_or_try_init(|| look_up(wire, api_version, stop)).await.cloned(),
+        None => look_up(wire, api_version, stop).await,
+    }
+}
+
+async fn look_up(wire: &Wire, api_version: &str, stop: &Stop) -> Result<Served, Error> {
     let call = Call::get(format!("look up the kinds of {api_version}"), prefix(api_version));
     let Some(answer) = wire.find(call, stop).await? else { return Ok(Vec::new()) };
     let list: ResourceList = answer.json()?;

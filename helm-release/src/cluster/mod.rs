@@ -22,4 +22,4 @@ pub use wire::{Requests, Wire};
 
 pub(crate) use mapping::encode;
 pub(crate) use parallel::{all, all_to_end};
-pub(crate) use wire::{Call, Lines, Purpose};
+pub(crate) use wire::{Call, Lines, Part, Purpose};

@@ -30,6 +30,8 @@ pub enum Merge {
     Strategic(Value),
     /// A JSON merge patch, for the rest.
     Json(Value),
+    /// A JSON patch: operations on single fields.
+    Operations(Value),
     /// It does not exist: create it.
     Create,
 }
@@ -76,6 +78,9 @@ impl Place<'_> {
             }
             Merge::Json(patch) => {
                 (Method::PATCH, self.path(), "application/merge-patch+json", patch, Purpose::Idempotent)
+            }
+            Merge::Operations(patch) => {
+                (Method::PATCH, self.path(), "application/json-patch+json", patch, Purpose::Idempotent)
             }
         };
         let (verb, purpose) = match mode {

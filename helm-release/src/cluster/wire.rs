@@ -7,12 +7,15 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use futures::io::AsyncBufReadExt;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use http::response::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use http_body_util::BodyExt;
 use kube::client::Body;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::{Cause, Error, Status};
+use super::mapping::Known;
 use super::stop::Stop;
 
 /// How long a write that is under way may take to end once it is time to stop.
@@ -26,6 +29,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 pub struct Wire {
     client: kube::Client,
     counts: Arc<Counts>,
+    known: Option<Known>,
 }
 
 #[derive(Default)]
@@ -78,6 +82,17 @@ pub(crate) struct Answer {
     attempt: String,
 }
 
+/// What comes of a good answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Part<'a> {
+    /// An answer begins. It may be the second one, after the first broke off.
+    Begun,
+    /// More of its body.
+    Bytes(&'a [u8]),
+    /// Its body is complete.
+    Ended,
+}
+
 impl Call {
     pub(crate) fn get(attempt: impl Into<String>, path: impl Into<String>) -> Self {
         Self::new(attempt, Method::GET, path, None, Purpose::Read)
@@ -106,7 +121,7 @@ impl Wire {
     /// Sends through `client`.
     #[must_use]
     pub fn new(client: kube::Client) -> Self {
-        Self { client, counts: Arc::default() }
+        Self { client, counts: Arc::default(), known: None }
     }
 
     /// How many requests were sent so far.
@@ -120,7 +135,17 @@ impl Wire {
     #[must_use]
     pub fn recount(&self) -> Self {
         let counts = Counts { answered: self.counts.answered.load(Ordering::Relaxed).into(), ..Counts::default() };
-        Self { client: self.client.clone(), counts: Arc::new(counts) }
+        Self { counts: Arc::new(counts), ..self.clone() }
+    }
+
+    /// Asks only once how kinds are served: for looking at many releases in one go, never for longer.
+    #[must_use]
+    pub(crate) fn remembering(&self) -> Self {
+        Self { known: Some(Known::default()), ..self.clone() }
+    }
+
+    pub(super) fn known(&self) -> Option<&Known> {
+        self.known.as_ref()
     }
 
     /// `None` where the answer is 404.
@@ -133,10 +158,32 @@ impl Wire {
     }
 
     pub(crate) async fn send(&self, call: Call, stop: &Stop) -> Result<Answer, Error> {
+        let mut body = Vec::new();
+        let date = self.stream(call.clone(), stop, |part| {
+            match part {
+                Part::Begun => body.clear(),
+                Part::Bytes(bytes) => body.extend_from_slice(bytes),
+                Part::Ended => {}
+            }
+            Ok(())
+        });
+        Ok(Answer { date: date.await?, body, attempt: call.attempt })
+    }
+
+    /// Hands a good answer on part by part, and returns the server's clock.
+    ///
+    /// # Errors
+    /// As [`Wire::send`]; or `take` failed, for which the request is not sent again.
+    pub(crate) async fn stream(
+        &self,
+        call: Call,
+        stop: &Stop,
+        mut take: impl FnMut(Part<'_>) -> Result<(), serde_json::Error> + Send,
+    ) -> Result<Option<DateTime<Utc>>, Error> {
         let (mut attempt, mut pause) = (1, FIRST_PAUSE);
         loop {
-            let (error, after) = match self.once(&call, stop).await {
-                Ok(answer) => return Ok(answer),
+            let (error, after) = match self.once(&call, stop, &mut take).await {
+                Ok(date) => return Ok(date),
                 Err(failed) => failed,
             };
             if attempt >= ATTEMPTS || !self.may_repeat(call.purpose, &error) {
@@ -155,7 +202,9 @@ impl Wire {
     pub(crate) async fn open(&self, call: &Call, stop: &Stop) -> Result<Lines, Error> {
         let attempt = call.attempt.clone();
         let fail = move |cause: Cause| Error { attempt: attempt.clone(), cause };
-        let mut request = build(call, Vec::new()).map_err(|why| fail(Cause::Unreachable(why.into())))?;
+        let request = build(call).map_err(|why| fail(Cause::Unreachable(why.into())))?;
+        tracing::debug!("{} {}", call.method, call.path);
+        let mut request = request.map(|_| Vec::new());
         // Each line would be compressed by itself, and only the first be understood.
         request.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         self.counts.read.fetch_add(1, Ordering::Relaxed);
@@ -184,38 +233,62 @@ impl Wire {
         }
     }
 
-    async fn once(&self, call: &Call, stop: &Stop) -> Result<Answer, (Error, Option<Duration>)> {
+    async fn once(
+        &self,
+        call: &Call,
+        stop: &Stop,
+        take: &mut (impl FnMut(Part<'_>) -> Result<(), serde_json::Error> + Send),
+    ) -> Result<Option<DateTime<Utc>>, (Error, Option<Duration>)> {
         let fail = |cause: Cause| (Error { attempt: call.attempt.clone(), cause }, None);
-        let body = call.body.as_ref().map(|value| value.to_string().into_bytes()).unwrap_or_default();
-        let request = build(call, Body::from(body)).map_err(|why| fail(Cause::Unreachable(why.into())))?;
+        let request = build(call).map_err(|why| fail(Cause::Unreachable(why.into())))?;
+        tracing::debug!("{} {}", call.method, call.path);
         let count = if call.purpose == Purpose::Read { &self.counts.read } else { &self.counts.write };
         count.fetch_add(1, Ordering::Relaxed);
-        let exchange = async {
-            let response = self.client.send(request).await?;
-            let (parts, body) = response.into_parts();
-            Ok::<_, kube::Error>((parts, body.collect_bytes().await?.to_vec()))
-        };
+        let exchange = self.exchange(request, take);
         // A read is dropped where it stands; a write that is under way is let end, so that none is left behind.
         let ended = match call.purpose {
             Purpose::Read => stop.run(exchange).await,
             Purpose::Idempotent | Purpose::Once => stop.run_to_end(exchange, GRACE).await,
         };
-        let (parts, body) = ended.map_err(|why| fail(why.into()))?.map_err(|why| fail(cause_of(why)))?;
+        let (parts, refusal) = ended.map_err(|why| fail(why.into()))?.map_err(fail)?;
         self.counts.answered.store(true, Ordering::Relaxed);
         if parts.status.is_success() {
-            return Ok(Answer { date: date(&parts.headers), body, attempt: call.attempt.clone() });
+            return Ok(date(&parts.headers));
         }
-        Err((refused(call, parts.status, &body), retry_after(&parts.headers)))
+        Err((refused(call, parts.status, &refusal), retry_after(&parts.headers)))
+    }
+
+    /// Sends a request and hands on the body of a good answer; returns that of another one.
+    async fn exchange(
+        &self,
+        request: Request<Body>,
+        take: &mut (impl FnMut(Part<'_>) -> Result<(), serde_json::Error> + Send),
+    ) -> Result<(Parts, Vec<u8>), Cause> {
+        let response = self.client.send(request).await.map_err(cause_of)?;
+        let (parts, mut body) = response.into_parts();
+        if !parts.status.is_success() {
+            let refusal = body.collect_bytes().await.map_err(cause_of)?;
+            return Ok((parts, refusal.to_vec()));
+        }
+        take(Part::Begun).map_err(Cause::Malformed)?;
+        while let Some(frame) = body.frame().await {
+            if let Ok(bytes) = frame.map_err(cause_of)?.into_data() {
+                take(Part::Bytes(&bytes)).map_err(Cause::Malformed)?;
+            }
+        }
+        take(Part::Ended).map_err(Cause::Malformed)?;
+        Ok((parts, Vec::new()))
     }
 }
 
-fn build<B>(call: &Call, body: B) -> Result<Request<B>, http::Error> {
+fn build(call: &Call) -> Result<Request<Body>, http::Error> {
+    let body = call.body.as_ref().map(|value| value.to_string().into_bytes()).unwrap_or_default();
     Request::builder()
         .method(call.method.clone())
         .uri(&call.path)
         .header(header::ACCEPT, call.accept)
         .header(header::CONTENT_TYPE, call.content_type)
-        .body(body)
+        .body(Body::from(body))
 }
 
 /// kube repeats its sources in its own text; only the innermost says what happened.

@@ -120,8 +120,13 @@ fn forbidden(plan: &Plan, view: &View<'_>, id: &ObjectId, policy: &Policy) -> Op
     Some((reason, Some(format!("--allow-delete {}", id.kind.to_lowercase()))))
 }
 
+/// Whether objects of its kind hold what others depend on.
+pub(crate) fn is_guarded_kind(id: &ObjectId) -> bool {
+    GUARDED.contains(&(id.group.as_str(), id.kind.as_str()))
+}
+
 fn guarded(id: &ObjectId, view: &View<'_>) -> Option<&'static str> {
-    if GUARDED.contains(&(id.group.as_str(), id.kind.as_str())) {
+    if is_guarded_kind(id) {
         return Some("its kind is guarded: others depend on it");
     }
     let is_claim = |seen: &Seen| seen.id.kind == "PersistentVolumeClaim" && seen.live.is_some();

@@ -15,10 +15,12 @@ mod view;
 
 pub use classify::{State, classify};
 pub use decide::decide;
+pub(crate) use deletes::is_guarded_kind;
 pub use evidence::{
     Author, Deployer, Evidence, Finding, HookObject, HookPhase, Lease, Listed, Live, Marks, NamespacePhase, Owner, Seen,
 };
 pub use policy::{AssumeDead, Intent, Policy, Strategy};
+pub(crate) use steps::operation;
 pub use target::{Goal, Search, Skipped, Suspects, goal, rollback_target, target};
 
 use chrono::{DateTime, Utc};

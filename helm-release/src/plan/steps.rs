@@ -115,7 +115,7 @@ pub(super) fn refuse_finish(plan: &mut Plan, view: &View<'_>) {
 }
 
 /// What an operation is called.
-pub(super) fn operation(release: &Release) -> &'static str {
+pub(crate) fn operation(release: &Release) -> &'static str {
     match release.status() {
         Status::PendingInstall => "install",
         Status::PendingUpgrade => "upgrade",

@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Detail, Driver, DriverKind, Error, Listing, NewRecord, Query, Record};
-use crate::cluster::{Call, Lines, Purpose, Stop, Wire, encode};
+use super::items::Items;
+use super::{Detail, Driver, DriverKind, Error, Listing, NewRecord, Query, Record, Told};
+use crate::cluster::{Call, Lines, Part, Purpose, Stop, Wire, encode};
 use crate::release::{Namespace, Stored};
 
 /// The type of every Secret that holds a record; ConfigMaps have none.
@@ -32,11 +33,11 @@ pub struct Kubernetes {
 }
 
 #[derive(Deserialize)]
-struct List {
+struct List<T> {
     #[serde(default)]
     metadata: ListMetadata,
     /// Null, not empty, in a metadata list without items (observed).
-    items: Option<Vec<Item>>,
+    items: Option<Vec<T>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -80,6 +81,16 @@ struct ManagedFields {
     time: Option<DateTime<Utc>>,
 }
 
+/// In how many parts a list is asked for.
+#[derive(Clone, Copy)]
+enum Pages<'a> {
+    One,
+    /// The next after the one that gave the token; the first if it is empty.
+    Many {
+        token: &'a str,
+    },
+}
+
 impl Kubernetes {
     /// Records of `kind` behind `wire`.
     #[must_use]
@@ -109,23 +120,24 @@ impl Kubernetes {
         Ok(self.wire.open(call, stop).await?)
     }
 
-    /// A Secret's `data` is base64 once more than a ConfigMap's.
-    pub(super) fn record(&self, item: Item) -> Record {
-        let text = item.data.and_then(|data| data.release);
-        let body = text.map(|text| match self.kind {
-            DriverKind::Secrets => STANDARD.decode(&text).unwrap_or_else(|_| text.into_bytes()),
-            DriverKind::ConfigMaps => text.into_bytes(),
+    /// Asks for the first page of a list.
+    pub(super) fn first_page(&self, query: &Query) -> Call {
+        self.list_call(query, Pages::Many { token: "" })
+    }
+
+    /// A record of which only the metadata came.
+    pub(super) fn named(&self, item: Item) -> Record {
+        record(self.kind, item)
+    }
+
+    /// A member of a list lacks what the list itself says of it.
+    fn whole(&self, mut object: Value) -> Result<Record, serde_json::Error> {
+        object["apiVersion"] = json!("v1");
+        object["kind"] = json!(match self.kind {
+            DriverKind::Secrets => "Secret",
+            DriverKind::ConfigMaps => "ConfigMap",
         });
-        let metadata = item.metadata;
-        let stored = Stored {
-            key: metadata.name,
-            labels: metadata.labels.unwrap_or_default(),
-            resource_version: metadata.resource_version,
-            uid: metadata.uid,
-            created: metadata.creation_timestamp,
-            touched: metadata.managed_fields.iter().filter_map(|entry| entry.time).max(),
-        };
-        Record { namespace: metadata.namespace, stored, body }
+        stored_record(self.kind, object)
     }
 
     fn data(&self, body: &str) -> Value {
@@ -136,8 +148,11 @@ impl Kubernetes {
     }
 
     fn object(&self, record: &NewRecord, namespace: &Namespace) -> Value {
-        let metadata =
-            json!({"name": record.key.to_string(), "namespace": namespace.as_str(), "labels": record.labels});
+        let name = record.key.to_string();
+        let mut metadata = json!({"name": name, "namespace": namespace.as_str(), "labels": record.labels});
+        if !record.annotations.is_empty() {
+            metadata["annotations"] = json!(record.annotations);
+        }
         let data = self.data(&record.body);
         match self.kind {
             DriverKind::Secrets => {
@@ -164,31 +179,69 @@ impl Kubernetes {
         let mut listing = Listing::default();
         let mut token = String::new();
         loop {
-            let answer = self.wire.send(self.list_call(query, &token), stop).await?;
+            let answer = self.wire.send(self.list_call(query, Pages::Many { token: &token }), stop).await?;
             listing.date = answer.date;
-            let page: List = answer.json()?;
-            listing.records.extend(page.items.into_iter().flatten().map(|item| self.record(item)));
-            token = page.metadata.r#continue;
+            token = match query.detail {
+                Detail::Whole => {
+                    let page: List<Value> = answer.json()?;
+                    for object in page.items.into_iter().flatten() {
+                        listing.records.push(self.whole(object).map_err(malformed)?);
+                    }
+                    page.metadata.r#continue
+                }
+                Detail::Metadata | Detail::Payload => {
+                    let page: List<Item> = answer.json()?;
+                    listing.records.extend(page.items.into_iter().flatten().map(|item| record(self.kind, item)));
+                    page.metadata.r#continue
+                }
+            };
             if token.is_empty() {
                 return Ok(listing);
             }
         }
     }
 
-    pub(super) fn list_call(&self, query: &Query, token: &str) -> Call {
+    /// In one answer: pages after the first are no longer in the server's memory, and each takes it a walk through all
+    /// that is stored.
+    async fn one_by_one(&self, query: &Query, stop: &Stop, take: &mut (dyn FnMut(Told) + Send)) -> Result<(), Error> {
+        let mut items = Items::default();
+        let call = self.list_call(query, Pages::One);
+        let streamed = self.wire.stream(call, stop, |part| {
+            match part {
+                Part::Begun => {
+                    items = Items::default();
+                    take(Told::Begun);
+                }
+                Part::Bytes(bytes) => items.feed(bytes, |item| {
+                    let item = serde_json::from_slice(item)?;
+                    take(Told::Record(Box::new(record(self.kind, item))));
+                    Ok(())
+                })?,
+                Part::Ended => items.end()?,
+            }
+            Ok(())
+        });
+        Ok(streamed.await.map(drop)?)
+    }
+
+    fn list_call(&self, query: &Query, pages: Pages<'_>) -> Call {
         let namespace = query.namespace.as_ref().map(Namespace::as_str);
         let (limit, accept) = match query.detail {
             Detail::Metadata => (500, METADATA_ONLY),
-            Detail::Payload => (100, "application/json"),
+            Detail::Payload | Detail::Whole => (100, "application/json"),
         };
-        let selector = escape(&query.selector);
-        let mut path = format!("{}?limit={limit}&labelSelector={selector}", self.path(namespace, None));
+        let limit = match pages {
+            Pages::One => String::new(),
+            Pages::Many { .. } => format!("limit={limit}&"),
+        };
+        let mut path = format!("{}?{limit}labelSelector={}", self.path(namespace, None), escape(&query.selector));
         // Helm goes by the labels alone, whatever the type; a name tells too little without it.
         if self.kind == DriverKind::Secrets && !query.selector.split(',').any(|term| term == OWNED) {
             path.push_str("&fieldSelector=type%3Dhelm.sh%2Frelease.v1");
         }
-        if !token.is_empty() {
-            path.push_str(&format!("&continue={}", escape(token)));
+        match pages {
+            Pages::One | Pages::Many { token: "" } => {}
+            Pages::Many { token } => path.push_str(&format!("&continue={}", escape(token))),
         }
         let place = namespace.map_or("all namespaces".into(), |namespace| format!("namespace {namespace}"));
         let mut call = Call::get(format!("list the release records in {place}"), path);
@@ -205,7 +258,7 @@ impl Kubernetes {
     fn parse(&self, object: Value, key: &str) -> Result<Record, Error> {
         let attempt = format!("read record {key}");
         let malformed = |why| crate::cluster::Error { attempt, cause: crate::cluster::Cause::Malformed(why) };
-        Ok(serde_json::from_value(object).map(|item| self.record(item)).map_err(malformed)?)
+        Ok(self.whole(object).map_err(malformed)?)
     }
 
     /// After an answer that tells nothing: is what was to be written there?
@@ -245,7 +298,7 @@ impl Kubernetes {
         };
         let call = Call::new(attempt, method, path, Some(object.clone()), Purpose::Once);
         match self.wire.send(call, stop).await {
-            Ok(answer) => Ok(self.record(answer.json()?)),
+            Ok(answer) => Ok(record(self.kind, answer.json()?)),
             Err(error) => self.settle(namespace, key, object, error, stop).await,
         }
     }
@@ -254,6 +307,15 @@ impl Kubernetes {
 impl Driver for Kubernetes {
     fn list<'a>(&'a self, query: &'a Query, stop: &'a Stop) -> BoxFuture<'a, Result<Listing, Error>> {
         self.pages(query, stop).boxed()
+    }
+
+    fn each<'a>(
+        &'a self,
+        query: &'a Query,
+        stop: &'a Stop,
+        take: &'a mut (dyn FnMut(Told) + Send),
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        self.one_by_one(query, stop, take).boxed()
     }
 
     fn get<'a>(
@@ -322,6 +384,39 @@ impl Driver for Kubernetes {
         }
         .boxed()
     }
+}
+
+/// Reads a stored object, such as one that a backup kept.
+///
+/// # Errors
+/// It has not the shape of one.
+pub fn stored_record(kind: DriverKind, object: Value) -> Result<Record, serde_json::Error> {
+    let item = Item::deserialize(&object)?;
+    Ok(Record { object: Some(object), ..record(kind, item) })
+}
+
+/// A Secret's `data` is base64 once more than a ConfigMap's.
+fn record(kind: DriverKind, item: Item) -> Record {
+    let text = item.data.and_then(|data| data.release);
+    let body = text.map(|text| match kind {
+        DriverKind::Secrets => STANDARD.decode(&text).unwrap_or_else(|_| text.into_bytes()),
+        DriverKind::ConfigMaps => text.into_bytes(),
+    });
+    let metadata = item.metadata;
+    let stored = Stored {
+        key: metadata.name,
+        labels: metadata.labels.unwrap_or_default(),
+        resource_version: metadata.resource_version,
+        uid: metadata.uid,
+        created: metadata.creation_timestamp,
+        touched: metadata.managed_fields.iter().filter_map(|entry| entry.time).max(),
+    };
+    Record { namespace: metadata.namespace, stored, body, object: None }
+}
+
+fn malformed(why: serde_json::Error) -> crate::cluster::Error {
+    let cause = crate::cluster::Cause::Malformed(why);
+    crate::cluster::Error { attempt: "read a release record".into(), cause }
 }
 
 fn includes(all: &Value, some: &Value) -> bool {

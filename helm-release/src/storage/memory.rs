@@ -7,7 +7,7 @@ use chrono::Utc;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 
-use super::{Detail, Driver, Error, Listing, NewRecord, Query, Record};
+use super::{Detail, Driver, Error, Listing, NewRecord, Query, Record, Told};
 use crate::cluster::Stop;
 use crate::release::{Namespace, Stored};
 
@@ -54,7 +54,7 @@ impl Memory {
                 && selects(&query.selector, &record.stored.labels)
         };
         let shown = |record: &Record| match query.detail {
-            Detail::Payload => record.clone(),
+            Detail::Payload | Detail::Whole => record.clone(),
             Detail::Metadata => Record { body: None, ..record.clone() },
         };
         Listing { records: records.by_key.values().filter(wanted).map(shown).collect(), date: Some(Utc::now()) }
@@ -72,7 +72,12 @@ impl Memory {
             created: Some(Utc::now()),
             touched: Some(Utc::now()),
         };
-        let record = Record { namespace: namespace.to_string(), stored, body: Some(new.body.clone().into_bytes()) };
+        let record = Record {
+            namespace: namespace.to_string(),
+            stored,
+            body: Some(new.body.clone().into_bytes()),
+            object: None,
+        };
         if records.by_key.contains_key(&place(&record)) {
             return Err(Error::Conflict { key });
         }
@@ -106,6 +111,17 @@ impl Memory {
 impl Driver for Memory {
     fn list<'a>(&'a self, query: &'a Query, _stop: &'a Stop) -> BoxFuture<'a, Result<Listing, Error>> {
         ready(Ok(self.listing(query))).boxed()
+    }
+
+    fn each<'a>(
+        &'a self,
+        query: &'a Query,
+        _stop: &'a Stop,
+        take: &'a mut (dyn FnMut(Told) + Send),
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        take(Told::Begun);
+        self.listing(query).records.into_iter().for_each(|record| take(Told::Record(Box::new(record))));
+        ready(Ok(())).boxed()
     }
 
     fn get<'a>(

@@ -1,10 +1,11 @@
 //! Where release records live: a [`Driver`] for each of Helm's, and [`Storage`] that makes histories of them.
 
+mod items;
 mod kubernetes;
 mod memory;
 mod watch;
 
-pub use kubernetes::Kubernetes;
+pub use kubernetes::{Kubernetes, stored_record};
 pub use memory::Memory;
 pub(crate) use watch::{Seen, Watch};
 
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
+use serde_json::Value;
 use thiserror::Error as ThisError;
 
 use crate::cluster::{self, Stop};
@@ -92,6 +94,8 @@ pub enum Detail {
     Metadata,
     /// The payload too.
     Payload,
+    /// The stored object too, as the server has it.
+    Whole,
 }
 
 /// A stored object that is, or claims to be, a record.
@@ -103,6 +107,8 @@ pub struct Record {
     pub stored: crate::release::Stored,
     /// The text that the codec reads; `None` if only metadata was asked for or the object has none.
     pub body: Option<Vec<u8>>,
+    /// The stored object as it is; `None` unless it was asked for, or where there is none.
+    pub object: Option<Value>,
 }
 
 /// An answer to a [`Query`].
@@ -114,6 +120,15 @@ pub struct Listing {
     pub date: Option<DateTime<Utc>>,
 }
 
+/// What a driver says while it lists records one by one.
+#[derive(Debug)]
+pub enum Told {
+    /// The list begins, or begins anew: what was told before does not count.
+    Begun,
+    /// The next record.
+    Record(Box<Record>),
+}
+
 /// A record to be created.
 #[derive(Debug, Clone)]
 pub struct NewRecord {
@@ -121,6 +136,8 @@ pub struct NewRecord {
     pub key: RecordKey,
     /// Its labels, all of them.
     pub labels: BTreeMap<String, String>,
+    /// Its annotations; Helm gives it none.
+    pub annotations: BTreeMap<String, String>,
     /// Its text, as the codec writes it.
     pub body: String,
 }
@@ -133,6 +150,14 @@ pub struct NewRecord {
 pub trait Driver: Send + Sync {
     /// Lists records.
     fn list<'a>(&'a self, query: &'a Query, stop: &'a Stop) -> BoxFuture<'a, Result<Listing, Error>>;
+
+    /// Lists records one by one, however many there are: none is held once it was told.
+    fn each<'a>(
+        &'a self,
+        query: &'a Query,
+        stop: &'a Stop,
+        take: &'a mut (dyn FnMut(Told) + Send),
+    ) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Reads one record by its object name.
     fn get<'a>(
@@ -161,6 +186,25 @@ pub trait Driver: Send + Sync {
 
     /// Deletes a record; one that is gone already is no failure.
     fn delete<'a>(&'a self, seen: &'a Record, stop: &'a Stop) -> BoxFuture<'a, Result<(), Error>>;
+}
+
+/// Lists records and keeps what `add` makes of them.
+///
+/// # Errors
+/// The records cannot be listed.
+pub async fn fold<T: Default + Send>(
+    driver: &dyn Driver,
+    query: &Query,
+    stop: &Stop,
+    add: impl Fn(&mut T, Record) + Send + Sync,
+) -> Result<T, Error> {
+    let mut kept = T::default();
+    let mut take = |told| match told {
+        Told::Begun => kept = T::default(),
+        Told::Record(record) => add(&mut kept, *record),
+    };
+    driver.each(query, stop, &mut take).await?;
+    Ok(kept)
 }
 
 /// Histories over a driver.
@@ -196,11 +240,22 @@ impl Storage {
     /// # Errors
     /// The records cannot be listed. An absent release is an empty history, never an error.
     pub async fn history(&self, namespace: &Namespace, name: &ReleaseName, stop: &Stop) -> Result<Read, Error> {
-        let labelled = Query {
-            namespace: Some(namespace.clone()),
-            selector: format!("owner=helm,name={name}"),
-            detail: Detail::Payload,
-        };
+        let Listing { records, date } = self.records(namespace, name, Detail::Payload, stop).await?;
+        Ok(Read { history: history(namespace, name, records), date })
+    }
+
+    /// The same records as they are stored.
+    ///
+    /// # Errors
+    /// As [`Storage::history`].
+    pub async fn records(
+        &self,
+        namespace: &Namespace,
+        name: &ReleaseName,
+        detail: Detail,
+        stop: &Stop,
+    ) -> Result<Listing, Error> {
+        let labelled = labelled(namespace, name, detail);
         let unlabelled =
             Query { namespace: Some(namespace.clone()), selector: format!("name!={name}"), detail: Detail::Metadata };
         let odd = Query { selector: format!("owner!=helm,name={name}"), ..unlabelled.clone() };
@@ -218,8 +273,22 @@ impl Storage {
                 records.push(record);
             }
         }
-        let entries = records.into_iter().filter_map(entry).collect();
-        Ok(Read { history: History::new(name.clone(), namespace.clone(), entries), date: listed.date })
+        Ok(Listing { records, date: listed.date })
+    }
+
+    /// The records of a release that its labels name: all that Helm knows of, and all that there are but for copies and
+    /// labels that somebody took away. Looking for those reads the metadata of every record of the namespace.
+    ///
+    /// # Errors
+    /// The records cannot be listed.
+    pub async fn labelled_history(
+        &self,
+        namespace: &Namespace,
+        name: &ReleaseName,
+        stop: &Stop,
+    ) -> Result<Read, Error> {
+        let Listing { records, date } = self.driver.list(&labelled(namespace, name, Detail::Payload), stop).await?;
+        Ok(Read { history: history(namespace, name, records), date })
     }
 
     /// Creates the record of a new revision with Helm's labels, and those of the user that `inherited` carries.
@@ -241,7 +310,8 @@ impl Storage {
         labels.insert("name".into(), key.name.to_string());
         labels.insert("owner".into(), "helm".into());
         labels.insert("createdAt".into(), now.timestamp().to_string());
-        self.driver.create(namespace, &NewRecord { key: key.clone(), labels, body }, stop).await
+        let record = NewRecord { key: key.clone(), labels, annotations: BTreeMap::new(), body };
+        self.driver.create(namespace, &record, stop).await
     }
 
     /// Writes a changed release back over the record that was read.
@@ -275,6 +345,18 @@ impl Storage {
     ) -> Result<Record, Error> {
         self.driver.update(seen, &labels_of(seen, key, release), None, stop).await
     }
+}
+
+/// Helm's own question for the records of a release.
+fn labelled(namespace: &Namespace, name: &ReleaseName, detail: Detail) -> Query {
+    let selector = format!("owner=helm,name={name}");
+    Query { namespace: Some(namespace.clone()), selector, detail }
+}
+
+/// The history that `records` make up.
+#[must_use]
+pub fn history(namespace: &Namespace, name: &ReleaseName, records: Vec<Record>) -> History {
+    History::new(name.clone(), namespace.clone(), records.into_iter().filter_map(entry).collect())
 }
 
 /// Places a record in its history; `None` if neither payload, name nor label holds a revision.

@@ -42,8 +42,7 @@ impl Kubernetes {
         struct Metadata {
             resource_version: String,
         }
-        let list: List =
-            self.send(self.list_call(&Query { detail: Detail::Metadata, ..query.clone() }, ""), stop).await?;
+        let list: List = self.send(self.first_page(&Query { detail: Detail::Metadata, ..query.clone() }), stop).await?;
         Ok(list.metadata.resource_version)
     }
 
@@ -75,7 +74,7 @@ impl Kubernetes {
         match event.r#type.as_str() {
             "ADDED" | "MODIFIED" | "DELETED" => {
                 let item: Item = serde_json::from_value(event.object).map_err(|why| fail(Cause::Malformed(why)))?;
-                Ok(Seen { version, record: Some(self.record(item)) })
+                Ok(Seen { version, record: Some(self.named(item)) })
             }
             "ERROR" => {
                 let code = event.object["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(500);

@@ -269,8 +269,8 @@ mod tests {
     fn args(line: &str) -> Diff {
         use clap::Parser;
         let words = ["gwrepair", "diff", "web"].into_iter().chain(line.split_whitespace());
-        let parsed = crate::cli::Cli::try_parse_from(words).unwrap().command;
-        let crate::cli::Command::Diff(args) = parsed else { panic!("{parsed:?}") };
+        let crate::cli::Verb::Cluster(command) = crate::cli::Cli::try_parse_from(words).unwrap().verb else { panic!() };
+        let crate::cli::Command::Diff(args) = *command else { panic!("{command:?}") };
         args
     }
 

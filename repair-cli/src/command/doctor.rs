@@ -145,14 +145,10 @@ impl View for Checkup {
             };
             table.row([Cell::new(&check.check), Cell::with(word, emphasis), Cell::new(&check.detail)]);
         }
-        let mut text = table.text();
-        if !self.missing.is_empty() {
-            let grant = Grant::new(self.missing.iter().cloned(), self.identity.as_deref());
-            let mut page = Page::default();
-            page.item("", &format!("What is missing, {}.", grant.hint()));
-            text += &format!("\n{}\n{}", page.into_text(), grant.yaml());
-        }
-        text
+        let mut page = Page::default();
+        page.push(&table.text());
+        Grant::new(self.missing.iter().cloned(), self.identity.as_deref()).tell(&mut page);
+        page.into_text()
     }
 
     fn names(&self) -> Vec<String> {

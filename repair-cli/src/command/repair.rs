@@ -15,14 +15,16 @@ use crate::error::{Exit, Failure};
 use crate::explain::Explained;
 use crate::output::{has_terminal, say, show};
 use crate::progress::{Board, Mode};
+use crate::saved::KeepFlags;
 use crate::session::Session;
 
 /// How often a plan that changes under our hands is made anew.
 const ATTEMPTS: usize = 3;
+const MUST_CONFIRM: &str = "a repair must be confirmed";
 /// How often a hook that is still running is looked at.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Repairs releases that are stuck: plans, shows the plan, asks, runs it and verifies.
+/// Repairs releases that are stuck: plans, shows the plan, asks, saves what it changes, runs it and verifies.
 ///
 /// Without a terminal to ask on, `--yes` confirms beforehand. What must not happen unasked (deleting data, killing a running
 /// hook, overruling an author who may be alive) is refused, and the text names the flag that allows it.
@@ -33,6 +35,8 @@ Examples:
   gwrepair repair web -n shop --dry-run
   gwrepair repair web -n shop --assume-dead --yes
   gwrepair repair --all -A --parallel 4 --yes
+
+What a repair is about to change or delete is saved first, to a file that its report names; `gwrepair restore FILE` undoes it.
 
 Exits with 0 when repaired or nothing was to do, 3 when --all leaves some, 4 when it refuses or waits, 5 when it failed.")]
 pub(crate) struct Repair {
@@ -49,6 +53,8 @@ pub(crate) struct Repair {
     /// How many repairs run at once.
     #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     parallel: u16,
+    #[command(flatten)]
+    keep: KeepFlags,
     /// Confirm beforehand.
     #[arg(short, long)]
     yes: bool,
@@ -62,6 +68,10 @@ pub(crate) async fn run(args: Repair, session: &Session) -> Result<Exit, Failure
         return Err(
             Failure::usage("-A and -l choose among all releases that are stuck").hint("add --all, or name no place")
         );
+    }
+    if args.keep.no_backup && args.policy.quarantine {
+        return Err(Failure::usage("--quarantine deletes a record that only the backup keeps")
+            .hint("leave --no-backup out; --backup-dir DIR says where the backup goes"));
     }
     if args.all {
         let stuck = find(&args, session).await?;
@@ -97,7 +107,8 @@ async fn single(args: &Repair, session: &Session, target: &Target) -> Result<Exi
         if !planned.plan.acts() {
             return idle(session, &planned).await;
         }
-        if !confirm(args, session, &format!("Repair {} as shown?", planned.plan.name)).await? {
+        let question = format!("Repair {} as shown?", planned.plan.name);
+        if !confirm(args.yes, session, &question, MUST_CONFIRM).await? {
             session.remark("nothing was done");
             return Ok(Exit::Refused);
         }
@@ -183,7 +194,8 @@ async fn several(args: &Repair, session: &Session, targets: &[Target]) -> Result
     }
     say(&table);
     let due = plans.iter().flatten().filter(|planned| planned.plan.acts()).count();
-    if due > 0 && !confirm(args, session, &format!("Repair {due} of {} releases as shown?", targets.len())).await? {
+    let question = format!("Repair {due} of {} releases as shown?", targets.len());
+    if due > 0 && !confirm(args.yes, session, &question, MUST_CONFIRM).await? {
         session.remark("nothing was done");
         return Ok(Exit::Refused);
     }
@@ -219,26 +231,27 @@ async fn finish(
 
 async fn execute(args: &Repair, session: &Session, target: &Target, planned: Planned, board: &Arc<Board>) -> Report {
     let id = format!("{}/{}", planned.plan.namespace, planned.plan.name);
-    let track = board.track(id, planned.plan.steps.len());
+    let track = board.track(id, planned.plan.steps.len(), args.keep.keeper(&session.server));
     let client = args.policy.client(session.client_of(target));
     let report = client.repair(&planned, &args.policy.options(), &session.stop, &track).await;
-    Report::ran(report, planned, track.saved())
+    Report::ran(report, planned)
 }
 
 fn may_ask(args: &Repair) -> bool {
     !args.yes && !args.dry_run && has_terminal()
 }
 
-async fn confirm(args: &Repair, session: &Session, question: &str) -> Result<bool, Failure> {
-    match (args.yes, has_terminal()) {
+/// Asks unless `--yes` was given; where there is no terminal, `rule` says that it must be.
+pub(crate) async fn confirm(yes: bool, session: &Session, question: &str, rule: &str) -> Result<bool, Failure> {
+    match (yes, has_terminal()) {
         (true, _) => Ok(true),
         (false, true) => ask(session, question).await,
-        (false, false) => Err(unconfirmed()),
+        (false, false) => Err(unconfirmed(rule)),
     }
 }
 
-fn unconfirmed() -> Failure {
-    Failure::usage("a repair must be confirmed, and there is no terminal to ask on")
+fn unconfirmed(rule: &str) -> Failure {
+    Failure::usage(format!("{rule}, and there is no terminal to ask on"))
         .hint("--yes confirms beforehand; --dry-run only shows the plan")
 }
 
@@ -274,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_missing_confirmation_is_wrong_usage_and_names_the_flag() {
-        let failure = unconfirmed();
+        let failure = unconfirmed(MUST_CONFIRM);
         assert_eq!(failure.exit, Exit::Usage);
         assert!(failure.text().contains("--yes confirms beforehand"));
     }

@@ -1,6 +1,6 @@
 //! What a repair did: one release in full, several in a table.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use helm_release::action::{self, Outcome, Planned, Requests, StepReport};
 use helm_release::plan::{Plan, Step};
@@ -25,18 +25,18 @@ pub(crate) struct Report {
     steps: Vec<StepReport>,
     requests: Requests,
     failure: Option<String>,
-    /// Where records lie that were deleted because they could not be read.
-    saved: Vec<PathBuf>,
+    /// Where what was changed or deleted is kept.
+    backup: Option<PathBuf>,
     /// What became of the record that this run had opened.
     settled: Option<String>,
 }
 
 impl Report {
-    pub(crate) fn ran(report: action::Report, planned: Planned, saved: Vec<PathBuf>) -> Self {
+    pub(crate) fn ran(report: action::Report, planned: Planned) -> Self {
         Self {
             failure: report.error.as_ref().map(line),
             settled: settled(&report),
-            saved,
+            backup: report.backup,
             namespace: report.namespace,
             name: report.name,
             outcome: report.outcome,
@@ -64,7 +64,7 @@ impl Report {
             steps: Vec::new(),
             requests: Requests::default(),
             failure: None,
-            saved: Vec::new(),
+            backup: None,
             settled: None,
         }
     }
@@ -82,14 +82,14 @@ impl Report {
             steps: Vec::new(),
             requests: Requests::default(),
             failure: Some(failure.line()),
-            saved: Vec::new(),
+            backup: None,
             settled: None,
         }
     }
 
     pub(crate) fn exit(&self) -> Exit {
         match self.outcome {
-            Outcome::Repaired | Outcome::NothingToDo => Exit::Done,
+            Outcome::Repaired | Outcome::Restored | Outcome::NothingToDo => Exit::Done,
             Outcome::Waiting | Outcome::Refused | Outcome::Changed => Exit::Refused,
             Outcome::Failed => Exit::Failed,
             Outcome::Cancelled => Exit::Interrupted,
@@ -107,7 +107,7 @@ impl Report {
             steps: self.steps.iter().map(Done::new).collect(),
             requests: self.requests,
             error: self.failure.as_deref(),
-            saved: &self.saved,
+            backup: self.backup.as_deref(),
             session,
             report: self,
         }
@@ -133,7 +133,7 @@ pub(crate) struct Shown<'a> {
     steps: Vec<Done<'a>>,
     requests: Requests,
     error: Option<&'a str>,
-    saved: &'a [PathBuf],
+    backup: Option<&'a Path>,
     #[serde(skip)]
     session: &'a Session,
     #[serde(skip)]
@@ -162,7 +162,7 @@ impl Shown<'_> {
         let subject = format!("Release {} in namespace {}", self.name, self.namespace);
         let why = why(self.report).unwrap_or("see the plan");
         match self.report.outcome {
-            Outcome::Repaired => format!("{subject} is repaired: it was {before}, and is {after}."),
+            Outcome::Repaired | Outcome::Restored => format!("{subject} is repaired: it was {before}, and is {after}."),
             Outcome::NothingToDo => "Nothing to do.".into(),
             Outcome::Waiting => format!("Waiting, nothing was done: {why}."),
             Outcome::Refused => format!("Refused, nothing was done: {why}."),
@@ -197,13 +197,14 @@ impl View for Shown<'_> {
         page.item("", &self.summary());
         if !self.steps.is_empty() {
             self.steps(&mut page);
-            for path in self.saved {
-                page.item("  ", &format!("Saved: {}", path.display()));
-            }
             page.item("  ", &format!("{} reads and {} writes.", self.requests.read, self.requests.write));
         }
         if let Some(settled) = &self.report.settled {
             page.item("", settled);
+        }
+        if let Some(path) = self.backup {
+            page.item("", "What was there before is kept; undo with:");
+            page.verbatim(&format!("  {}", self.session.again.restore(path)));
         }
         if matches!(self.report.outcome, Outcome::Failed | Outcome::Cancelled | Outcome::Changed) {
             page.item("", "What is left, and what to do about it:");
@@ -332,9 +333,10 @@ fn settled(report: &action::Report) -> Option<String> {
     }
 }
 
-fn word(outcome: Outcome) -> &'static str {
+pub(super) fn word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Repaired => "repaired",
+        Outcome::Restored => "restored",
         Outcome::NothingToDo => "nothing-to-do",
         Outcome::Waiting => "waiting",
         Outcome::Refused => "refused",
@@ -344,6 +346,6 @@ fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-fn time(ms: u64) -> String {
+pub(super) fn time(ms: u64) -> String {
     if ms < 1000 { format!("{ms}ms") } else { format!("{}.{}s", ms / 1000, ms % 1000 / 100) }
 }

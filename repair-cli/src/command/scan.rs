@@ -20,7 +20,8 @@ pub(super) const GONE: &str = "gone";
 /// Finds the releases that are stuck.
 ///
 /// Looks at the labels of all records and at the payloads of those that may be stuck; `--deep` decodes the newest record of every
-/// release, since labels can lie and records can be damaged.
+/// release, since labels can lie and records can be damaged. What comes next is told by the evidence; whether it can be done (by the
+/// permissions of this identity, by admission) is found out by plan and repair.
 ///
 /// `--watch` shows the table, then a line for each release that gets stuck, changes, or is stuck no longer (freed, or gone with its
 /// records). It watches the records, and looks again when a wait is over. JSON and YAML are one document for each release and

@@ -110,6 +110,19 @@ impl Cluster {
         }
     }
 
+    /// Reads `path` in the form that `accept` asks for.
+    ///
+    /// # Errors
+    /// Any answer but success.
+    pub async fn get_as(&self, path: &str, accept: &str) -> Result<Value> {
+        let answer = self.request(Method::GET, path).header("Accept", accept).send().await?;
+        let (status, text) = (answer.status(), answer.text().await?);
+        if !status.is_success() {
+            bail!("GET {path}: {status}: {text}");
+        }
+        Ok(serde_json::from_str(&text)?)
+    }
+
     /// Creates an object in the collection `path` and returns what was stored.
     ///
     /// # Errors

@@ -38,6 +38,16 @@ struct Plan<'a> {
     dir: &'a Path,
     guard: &'a Path,
     programs: Programs,
+    state: State,
+}
+
+/// What the folder of a control plane holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing that counts.
+    New,
+    /// What an earlier one stored, if there was one.
+    Kept,
 }
 
 impl ControlPlane {
@@ -49,8 +59,20 @@ impl ControlPlane {
     /// # Errors
     /// A component could not be started, ended, or did not become ready; the message names its log.
     pub async fn start(dir: &Path, guard: &Path) -> Result<Self> {
+        Self::launch(dir, guard, State::New).await
+    }
+
+    /// As [`Self::start`], but with all that an earlier control plane stored in `dir`.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn resume(dir: &Path, guard: &Path) -> Result<Self> {
+        Self::launch(dir, guard, State::Kept).await
+    }
+
+    async fn launch(dir: &Path, guard: &Path, state: State) -> Result<Self> {
         fs::create_dir_all(dir)?;
-        let plan = Plan { dir: &dir.canonicalize()?, guard, programs: Programs::locate() };
+        let plan = Plan { dir: &dir.canonicalize()?, guard, programs: Programs::locate(), state };
         for _ in 1..ATTEMPTS {
             match plan.start().await {
                 Err(error) if plan.lost_a_port() => drop(error), // someone took it between our look and the start
@@ -99,7 +121,9 @@ impl Drop for ControlPlane {
 
 impl Plan<'_> {
     async fn start(&self) -> Result<ControlPlane> {
-        let _ = fs::remove_dir_all(self.dir.join("etcd"));
+        if self.state == State::New {
+            let _ = fs::remove_dir_all(self.dir.join("etcd"));
+        }
         let [etcd, peer, server] = free_ports()?;
         let mut components = vec![
             self.spawn("etcd", &etcd_flags(&self.dir.join("etcd"), etcd, peer))?,
@@ -185,9 +209,12 @@ impl Plan<'_> {
 
 const TOKEN: &str = "admintoken";
 
+/// How many bytes etcd may hold: a benchmark's records come near the 2 GiB that it allows by itself.
+const QUOTA: u64 = 8 << 30;
+
 fn etcd_flags(data: &Path, client: u16, peer: u16) -> Vec<String> {
     let mut flags = words(&format!(
-        "--unsafe-no-fsync --log-level=error --listen-client-urls=http://127.0.0.1:{client} \
+        "--unsafe-no-fsync --log-level=error --quota-backend-bytes={QUOTA} --listen-client-urls=http://127.0.0.1:{client} \
          --advertise-client-urls=http://127.0.0.1:{client} --listen-peer-urls=http://127.0.0.1:{peer}"
     ));
     flags.push(format!("--data-dir={}", data.display()));
@@ -229,7 +256,9 @@ async fn prepare(cluster: &Cluster) -> Result<()> {
         "metadata": { "name": "node", "labels": { "kubernetes.io/hostname": "node", "type": "kwok" } },
         "status": { "allocatable": room, "capacity": room },
     });
-    cluster.create("/api/v1/nodes", &node).await?;
+    if cluster.get("/api/v1/nodes/node").await?.is_none() {
+        cluster.create("/api/v1/nodes", &node).await?;
+    }
     volumes::create_class(cluster).await?;
     until("the node", async || {
         let node = cluster.get("/api/v1/nodes/node").await?.unwrap_or_default();

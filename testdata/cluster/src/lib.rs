@@ -30,5 +30,6 @@ pub use command::{Helm, Ran, run};
 pub use control_plane::ControlPlane;
 pub use namespace::Namespace;
 pub use programs::{DIR_VARIABLE, Programs};
-pub use proxy::{Armed, Counts, Fault, Kind, Proxy, Request};
+pub use proxy::Proxy;
+pub use sandbox::faults::{Armed, Counts, Fault, Faults, Kind, Request};
 pub use wait::until;

@@ -1,6 +1,7 @@
 //! `testcluster`: starts the real control plane for a command, or until it is told to stop.
-#![expect(clippy::print_stdout, reason = "a program for the terminal")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
 
+mod bench;
 mod fixtures;
 mod kill;
 mod serve;
@@ -59,6 +60,20 @@ enum Verb {
     Fixtures {
         /// The folder `testdata`
         testdata: PathBuf,
+        /// Only these
+        #[arg(value_enum, default_values = ["records", "api", "demo"])]
+        sets: Vec<fixtures::Set>,
+    },
+    /// Measure this library against real Helm, and print a table
+    Bench(bench::Options),
+    /// Run a command and say in a file, as JSON, how long it took and how much memory it used at most
+    #[command(hide = true)]
+    Measure {
+        /// The file
+        report: PathBuf,
+        /// The command and its arguments
+        #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
+        command: Vec<String>,
     },
     /// Become a program that dies with the process that started it
     #[command(hide = true)]
@@ -81,7 +96,9 @@ async fn main() -> Result<ExitCode> {
         Verb::Down { dir } => serve::down(&dir).await?,
         Verb::Serve { dir } => serve::serve(&dir).await?,
         Verb::Kill { write, command } => kill::at_write(write, &command).await?,
-        Verb::Fixtures { testdata } => fixtures::write(&testdata).await?,
+        Verb::Fixtures { testdata, sets } => fixtures::write(&testdata, &sets).await?,
+        Verb::Bench(options) => bench::run(&options).await?,
+        Verb::Measure { report, command } => return bench::measure(&report, &command),
         Verb::Guard { parent, command } => guard(parent, &command)?,
     }
     Ok(ExitCode::SUCCESS)

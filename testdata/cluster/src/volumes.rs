@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use crate::Cluster;
 
 const CLASS: &str = "testcluster";
+const CLASSES: &str = "/apis/storage.k8s.io/v1/storageclasses";
 const CLAIMS: &str = "/api/v1/persistentvolumeclaims";
 const VOLUMES: &str = "/api/v1/persistentvolumes";
 
@@ -20,7 +21,10 @@ pub(crate) async fn create_class(cluster: &Cluster) -> Result<()> {
         "metadata": { "name": CLASS, "annotations": { "storageclass.kubernetes.io/is-default-class": "true" } },
         "provisioner": "testcluster/volumes",
     });
-    cluster.create("/apis/storage.k8s.io/v1/storageclasses", &class).await.map(drop)
+    if cluster.get(&format!("{CLASSES}/{CLASS}")).await?.is_none() {
+        cluster.create(CLASSES, &class).await?;
+    }
+    Ok(())
 }
 
 /// Serves claims until it is dropped.

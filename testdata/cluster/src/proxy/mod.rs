@@ -1,36 +1,25 @@
 //! The fault proxy: plain HTTP in, TLS out, and in between everything that can go wrong.
 
-mod connection;
-mod fault;
 mod forward;
-mod journal;
 
-use std::{fs, path::PathBuf, process::Stdio, time::Duration};
+use std::{fs, ops::Deref, path::PathBuf, process::Stdio};
 
 use anyhow::{Context, Result};
 use axum::Router;
-use http::Method;
 use rustix::process::Pid;
+use sandbox::faults::{Connection, Door, Faults};
 use tempfile::TempDir;
 use tokio::{
     net::TcpListener,
     process::{Child, Command},
     sync::watch,
     task::AbortHandle,
-    time::timeout,
 };
 
-pub use fault::{Armed, Fault};
-pub use journal::{Counts, Kind, Request};
-
 use crate::{Cluster, Namespace, Ran, cluster, command};
-use connection::{Connection, Door};
-use fault::{Rule, Trigger};
-use journal::Journal;
 
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// A proxy in front of the API server, for one client: it numbers the client's requests, and lets faults happen at them.
+/// A proxy in front of the API server, for one client: it numbers the client's requests, and lets faults happen at them
+/// (all that [`Faults`] can do).
 ///
 /// A request without credentials is forwarded as the administrator's, or as those of [`Self::start_as`].
 ///
@@ -47,7 +36,7 @@ pub struct Proxy {
 /// What every connection shares.
 #[derive(Clone, Debug)]
 struct State {
-    journal: watch::Sender<Journal>,
+    faults: Faults,
     /// The process that a kill is for.
     victim: watch::Sender<Option<Pid>>,
     cluster: Cluster,
@@ -82,7 +71,7 @@ impl Proxy {
 
     async fn over(cluster: &Cluster, namespace: &str, token: &str) -> Result<Self> {
         let state = State {
-            journal: watch::Sender::default(),
+            faults: Faults::default(),
             victim: watch::Sender::default(),
             cluster: cluster.clone(),
             token: token.to_owned(),
@@ -116,7 +105,7 @@ impl Proxy {
     /// # Errors
     /// The command could not be started.
     pub fn spawn(&self, command: &mut Command) -> Result<Child> {
-        self.state.journal.send_modify(|journal| journal.dead = false);
+        self.state.faults.revive();
         let child = command.env("KUBECONFIG", self.kubeconfig()).kill_on_drop(true).spawn()?;
         self.set_victim(child.id().context("a child without a process")?)?;
         Ok(child)
@@ -140,82 +129,19 @@ impl Proxy {
         self.state.victim.send_replace(Some(pid));
         Ok(())
     }
+}
 
-    /// Lets a fault happen at the `n`-th write, counted from 1 and from the start of the proxy.
-    pub fn at_write(&self, n: usize, fault: Fault) -> Armed {
-        self.arm(Trigger::Write(n), fault)
-    }
+impl Deref for Proxy {
+    type Target = Faults;
 
-    /// Lets a fault happen at the `n`-th request of any kind, counted from 1.
-    pub fn at_request(&self, n: usize, fault: Fault) -> Armed {
-        self.arm(Trigger::Request(n), fault)
-    }
-
-    /// Lets a fault happen at the `n`-th request from now on whose method is `method` and whose path contains `path`.
-    ///
-    /// Dry runs match too: a path with a `?` in it is compared with path and query.
-    pub fn at_match(&self, method: Method, path: &str, n: usize, fault: Fault) -> Armed {
-        self.arm(Trigger::Match { method, path: path.to_owned(), left: Some(n) }, fault)
-    }
-
-    /// Lets a fault happen at every such request from now on.
-    pub fn always(&self, method: Method, path: &str, fault: Fault) -> Armed {
-        self.arm(Trigger::Match { method, path: path.to_owned(), left: None }, fault)
-    }
-
-    fn arm(&self, trigger: Trigger, fault: Fault) -> Armed {
-        let armed = Armed::default();
-        self.state.journal.send_modify(|journal| {
-            journal.rules.push(Rule { trigger, fault, armed: armed.clone() });
-        });
-        armed
-    }
-
-    /// Forgets every fault that has not happened yet.
-    pub fn disarm(&self) {
-        self.state.journal.send_modify(|journal| journal.rules.clear());
-    }
-
-    /// Every request so far, in the order of their coming.
-    #[must_use]
-    pub fn requests(&self) -> Vec<Request> {
-        self.state.journal.borrow().requests.clone()
-    }
-
-    /// The writes so far.
-    #[must_use]
-    pub fn writes(&self) -> Vec<Request> {
-        self.requests().into_iter().filter(|request| request.kind == Kind::Write).collect()
-    }
-
-    /// How many requests of each kind came so far.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        Counts::of(&self.state.journal.borrow().requests)
-    }
-
-    /// Waits until there was a request that `wanted` accepts. It is asked when a request comes and when it is answered.
-    ///
-    /// # Errors
-    /// A minute has passed; the message holds the requests that came.
-    pub async fn reached(&self, wanted: impl Fn(&Request) -> bool) -> Result<Request> {
-        let mut journal = self.state.journal.subscribe();
-        let found = timeout(LIMIT, journal.wait_for(|journal| journal.requests.iter().any(&wanted))).await;
-        let found = found.map(|result| result.map(|journal| journal.requests.iter().find(|r| wanted(r)).cloned()));
-        if let Ok(Ok(Some(request))) = found {
-            return Ok(request);
-        }
-        let came: Vec<_> = self.requests().iter().map(ToString::to_string).collect();
-        anyhow::bail!("waited {} s in vain for a request; these came:\n{}", LIMIT.as_secs(), came.join("\n"))
+    fn deref(&self) -> &Faults {
+        &self.state.faults
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.server.abort();
-        self.state.journal.send_modify(|journal| {
-            journal.dead = true;
-            journal.rules.drain(..).for_each(|rule| rule.armed.release());
-        });
+        self.state.faults.shut();
     }
 }

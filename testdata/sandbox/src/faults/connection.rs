@@ -20,21 +20,23 @@ use tokio::{
 };
 
 /// Accepts connections that can be reset.
-pub(super) struct Door(pub(super) TcpListener);
+#[derive(Debug)]
+pub struct Door(pub TcpListener);
 
 /// What a request knows of its connection.
-#[derive(Clone, Default)]
-pub(super) struct Connection(Arc<AtomicBool>);
+#[derive(Clone, Debug, Default)]
+pub struct Connection(Arc<AtomicBool>);
 
 impl Connection {
     /// Makes the next write fail and the connection end with a reset.
-    pub(super) fn reset(&self) {
+    pub fn reset(&self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
 /// One connection.
-pub(super) struct Stream {
+#[derive(Debug)]
+pub struct Stream {
     tcp: TcpStream,
     connection: Connection,
 }

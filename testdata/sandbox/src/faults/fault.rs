@@ -53,6 +53,11 @@ impl Armed {
         Ok(())
     }
 
+    /// As [`Self::reached`], for as long as it takes.
+    pub async fn wait(&self) {
+        let _ = self.reached.subscribe().wait_for(|reached| *reached).await; // the sender is here
+    }
+
     /// Whether the fault has happened.
     #[must_use]
     pub fn is_reached(&self) -> bool {

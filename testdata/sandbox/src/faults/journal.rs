@@ -4,7 +4,8 @@ use std::fmt;
 
 use http::{Method, Uri};
 
-use super::{Armed, Fault, fault::Rule};
+use super::fault::Rule;
+use super::{Armed, Fault};
 
 /// What a request does to the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
