@@ -51,7 +51,7 @@
 //! | layer | modules | |
 //! | --- | --- | --- |
 //! | nouns | [`release`], [`manifest`] | what Helm stores; plain data |
-//! | decisions | [`backup`], [`codec`], [`plan`], [`patch`], [`readiness`] | pure functions: no I/O, no clock, no logging |
+//! | decisions | [`backup`], [`codec`], [`plan`], [`patch`], [`diff`], [`readiness`] | pure functions: no I/O, no clock, no logging |
 //! | shell | `storage`, `cluster`, `action` | async over `kube::Client`, stoppable at every await; feature `kube` |
 //!
 //! With `default-features = false` the nouns and the decisions build without kube and tokio.
@@ -132,6 +132,7 @@
 
 pub mod backup;
 pub mod codec;
+pub mod diff;
 pub mod manifest;
 pub mod patch;
 pub mod plan;

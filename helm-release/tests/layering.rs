@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const NOUNS: [&str; 3] = ["release", "chart", "manifest"];
-const DECISIONS: [&str; 6] = ["backup", "codec", "render", "plan", "patch", "readiness"];
+const DECISIONS: [&str; 7] = ["backup", "codec", "render", "plan", "patch", "diff", "readiness"];
 const SHELL: [&str; 4] = ["storage", "cluster", "registry", "action"];
 
 /// What only the shell, and tests, may name. That nouns and decisions build without kube, tokio and tracing, the compiler proves.

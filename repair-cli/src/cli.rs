@@ -10,7 +10,9 @@ use helm_release::plan::{AssumeDead, Policy, Strategy};
 use helm_release::release::{Invalid, Namespace, ReleaseName, Revision};
 use helm_release::storage::DriverKind;
 
-use crate::command::{backup, demo, doctor, get, history, inspect, list, plan, repair, restore, scan, status};
+use crate::command::{
+    backup, completions, demo, diff, doctor, get, history, inspect, list, man, plan, repair, restore, scan, status,
+};
 use crate::output::{Color, Format};
 
 /// Finds, explains and repairs Helm releases that are stuck.
@@ -40,7 +42,8 @@ Examples:
 Exit codes:
   0    done, or nothing to do
   2    wrong usage, or a confirmation was needed and there is no terminal
-  3    stuck releases exist (scan), a repair is due (plan), or some remain (repair --all)
+  3    stuck releases exist (scan), a repair is due (plan), some remain (repair --all), or something
+       differs (diff --exit-code)
   4    refused or waiting: a decision or a consent is missing; the text says which flag gives it
   5    failed; what was and was not done is printed, and where the backup lies
   130  interrupted; the record is settled";
@@ -51,6 +54,8 @@ pub(crate) enum Verb {
     #[command(flatten)]
     Cluster(Box<Command>),
     Demo(demo::Demo),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// What to do with a cluster.
@@ -67,6 +72,7 @@ pub(crate) enum Command {
     Status(status::Status),
     #[command(subcommand)]
     Get(get::Get),
+    Diff(diff::Diff),
     Doctor(doctor::Doctor),
 }
 

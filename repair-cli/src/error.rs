@@ -1,6 +1,5 @@
 //! A failure as a person reads it: what was attempted, the cause once, the way out. And the exit codes.
 
-use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt::Write as _;
 use std::io;
@@ -9,6 +8,7 @@ use std::process::ExitCode;
 use helm_release::action;
 use helm_release::cluster::{Cause, Permission};
 
+use crate::grant::{self, Grant};
 use crate::output::Emphasis;
 
 /// How the program ends.
@@ -35,8 +35,8 @@ pub(crate) struct Failure {
     attempt: String,
     cause: Option<String>,
     hints: Vec<String>,
-    /// Text that is meant to be copied, such as a Role.
-    note: Option<String>,
+    /// What would grant it, where a permission is missing.
+    grant: Option<Box<Grant>>,
 }
 
 impl Exit {
@@ -60,7 +60,7 @@ impl From<Exit> for ExitCode {
 
 impl Failure {
     pub(crate) fn new(attempt: impl Into<String>) -> Self {
-        Self { exit: Exit::Failed, attempt: attempt.into(), cause: None, hints: Vec::new(), note: None }
+        Self { exit: Exit::Failed, attempt: attempt.into(), cause: None, hints: Vec::new(), grant: None }
     }
 
     pub(crate) fn usage(attempt: impl Into<String>) -> Self {
@@ -84,8 +84,19 @@ impl Failure {
         self
     }
 
-    pub(crate) fn note(self, note: impl Into<String>) -> Self {
-        Self { note: Some(note.into()), ..self }
+    /// Permissions that are missing.
+    fn lacking(self, missing: Vec<Permission>) -> Self {
+        Self { grant: Some(Box::new(Grant::new(missing, None))), ..self }
+    }
+
+    /// Whether it helps to know who this identity is.
+    pub(crate) fn is_of_identity(&self) -> bool {
+        self.grant.is_some()
+    }
+
+    /// What is missing is to be granted to `identity`.
+    pub(crate) fn of_identity(self, identity: Option<String>) -> Self {
+        Self { grant: self.grant.map(|grant| Box::new(grant.to(identity))), ..self }
     }
 
     /// A failure of the library, with the way out that its kind calls for.
@@ -106,8 +117,9 @@ impl Failure {
         }
         match error.request().map(|request| &request.cause) {
             Some(Cause::Forbidden { verb, resource, namespace, .. }) => {
-                let missing = Missing::new(verb, resource, namespace);
-                failure.cause(missing.to_string()).note(role(&[missing]))
+                let refused = grant::permission(verb, resource, namespace);
+                let all = error.missing().iter().cloned().chain([refused.clone()]).collect();
+                failure.cause(grant::sentence(&refused)).lacking(all)
             }
             Some(Cause::Refused { code: 401, .. }) => {
                 failure.hint("the server does not know this identity: log in anew, or name another --context or --user")
@@ -130,75 +142,15 @@ impl Failure {
     /// The text for stderr, styled.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("{} {}\n", Emphasis::Bad.paint("error:"), self.attempt);
-        let cause = self.cause.iter().map(|cause| ("cause:", cause));
-        for (label, line) in cause.chain(self.hints.iter().map(|hint| ("hint:", hint))) {
+        let cause = self.cause.iter().map(|cause| ("cause:", cause.clone()));
+        let hints = self.hints.iter().cloned().chain(self.grant.as_ref().map(|grant| grant.hint()));
+        for (label, line) in cause.chain(hints.map(|hint| ("hint:", hint))) {
             let _ = writeln!(text, "{} {line}", Emphasis::Strong.paint(label));
         }
-        if let Some(note) = &self.note {
-            let _ = writeln!(text, "\n{}", note.trim_end());
+        if let Some(grant) = &self.grant {
+            let _ = write!(text, "\n{}", grant.yaml());
         }
         text
-    }
-}
-
-/// A permission that this identity lacks, in the words of a Role.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Missing {
-    verb: String,
-    resource: String,
-    group: String,
-    /// Empty where the whole cluster is meant.
-    namespace: String,
-}
-
-impl Missing {
-    /// `resource` has its group behind a dot.
-    pub(crate) fn new(verb: &str, resource: &str, namespace: &str) -> Self {
-        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
-        Self { verb: verb.into(), resource: resource.into(), group: group.into(), namespace: namespace.into() }
-    }
-}
-
-impl From<&Permission> for Missing {
-    fn from(permission: &Permission) -> Self {
-        let Permission { verb, group, resource, namespace } = permission.clone();
-        Self { verb, resource, group, namespace }
-    }
-}
-
-/// The objects that would grant what is missing: one Role a namespace, one ClusterRole for the rest.
-pub(crate) fn role(missing: &[Missing]) -> String {
-    let mut places: BTreeMap<&str, BTreeMap<(&str, &str), Vec<&str>>> = BTreeMap::new();
-    for Missing { verb, resource, group, namespace } in missing {
-        places.entry(namespace).or_default().entry((group, resource)).or_default().push(verb);
-    }
-    let objects: Vec<String> = places.iter().map(|(namespace, rules)| granting(namespace, rules)).collect();
-    format!("# would grant what is missing, once bound to this identity\n{}", objects.join("---\n"))
-}
-
-fn granting(namespace: &str, rules: &BTreeMap<(&str, &str), Vec<&str>>) -> String {
-    let (kind, place) = match namespace {
-        "" => ("ClusterRole", String::new()),
-        namespace => ("Role", format!(", namespace: {namespace}")),
-    };
-    let rule = |((group, resource), verbs): (&(&str, &str), &Vec<&str>)| {
-        format!("- {{apiGroups: [\"{group}\"], resources: [{resource}], verbs: [{}]}}\n", verbs.join(", "))
-    };
-    let rules: String = rules.iter().map(rule).collect();
-    format!(
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata: {{name: gwrepair{place}}}\nrules:\n{rules}"
-    )
-}
-
-impl std::fmt::Display for Missing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let place = if self.namespace.is_empty() {
-            "the whole cluster".into()
-        } else {
-            format!("namespace {}", self.namespace)
-        };
-        let dot = if self.group.is_empty() { "" } else { "." };
-        write!(f, "this identity may not {} {}{dot}{} in {place}", self.verb, self.resource, self.group)
     }
 }
 
@@ -256,29 +208,6 @@ mod tests {
     fn every_exit_code_is_the_documented_one() {
         let all = [Exit::Done, Exit::Usage, Exit::Due, Exit::Refused, Exit::Failed, Exit::Interrupted];
         assert_eq!(all.map(Exit::code), [0, 2, 3, 4, 5, 130]);
-    }
-
-    #[test]
-    fn a_missing_permission_comes_with_the_role_that_grants_it() {
-        let missing = Missing::new("patch", "deployments.apps", "shop");
-        assert_eq!(missing.to_string(), "this identity may not patch deployments.apps in namespace shop");
-        let everywhere = Missing::new("list", "secrets", "");
-        let expected = "\
-# would grant what is missing, once bound to this identity
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: gwrepair}
-rules:
-- {apiGroups: [\"\"], resources: [secrets], verbs: [list]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: gwrepair, namespace: shop}
-rules:
-- {apiGroups: [\"apps\"], resources: [deployments], verbs: [patch, get]}
-";
-        let get = Missing::new("get", "deployments.apps", "shop");
-        assert_eq!(role(&[missing, everywhere, get]), expected);
     }
 
     #[test]

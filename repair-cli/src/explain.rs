@@ -10,7 +10,7 @@ use helm_release::release::{Entry, History, Namespace, ReleaseName, Revision, St
 use serde::Serialize;
 
 use crate::again::Again;
-use crate::error::{Missing, role};
+use crate::grant::Grant;
 use crate::output::{Page, View, Width, age, ago, stamp};
 
 /// A plan with what it was made from, to be shown.
@@ -39,6 +39,9 @@ pub(crate) struct Explained<'a> {
     wait: &'a Option<Wait>,
     /// Permissions that the plan needs and this identity lacks.
     missing: &'a [Permission],
+    /// Who lacks them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<&'a str>,
     #[serde(skip)]
     plan: &'a Plan,
     #[serde(skip)]
@@ -50,7 +53,8 @@ pub(crate) struct Explained<'a> {
 impl<'a> Explained<'a> {
     pub(crate) fn new(planned: &'a Planned, again: &'a Again) -> Self {
         let Observation { history, evidence, .. } = &planned.observation;
-        Self::of(&planned.plan, history, evidence, &planned.missing, again)
+        let identity = planned.identity.as_deref();
+        Self { identity, ..Self::of(&planned.plan, history, evidence, &planned.missing, again) }
     }
 
     fn of(plan: &'a Plan, history: &History, evidence: &Evidence, missing: &'a [Permission], again: &'a Again) -> Self {
@@ -75,6 +79,7 @@ impl<'a> Explained<'a> {
             refusals: &plan.refusals,
             wait: &plan.wait,
             missing,
+            identity: None,
             plan,
             now: evidence.now,
             again,
@@ -173,11 +178,7 @@ impl<'a> Explained<'a> {
     }
 
     fn missing(&self, page: &mut Page) {
-        let missing: Vec<Missing> = self.missing.iter().map(Missing::from).collect();
-        if !missing.is_empty() {
-            page.heading("What this identity lacks");
-            page.push(&role(&missing));
-        }
+        Grant::new(self.missing.iter().cloned(), self.identity).tell(page);
     }
 
     pub(crate) fn grounds(&self, page: &mut Page) {

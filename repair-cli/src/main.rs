@@ -6,6 +6,7 @@ mod command;
 mod connect;
 mod error;
 mod explain;
+mod grant;
 mod nearest;
 mod output;
 mod progress;
@@ -61,9 +62,14 @@ fn run(cli: Cli, again: Again) -> Result<Exit, Failure> {
         match cli.verb {
             Verb::Cluster(command) => {
                 let session = Session::open(&cli.global, again, token.clone()).await?;
-                command::run(*command, &session).await
+                match command::run(*command, &session).await {
+                    Err(failure) if failure.is_of_identity() => Err(failure.of_identity(session.identity().await)),
+                    ended => ended,
+                }
             }
             Verb::Demo(args) => command::demo::run(&args, cli.global.color, &Stop::new(token.clone(), None)).await,
+            Verb::Completions(args) => command::completions::run(&args),
+            Verb::Man(args) => command::man::run(&args),
         }
     });
     // A prompt that nobody has answered still waits for its line.

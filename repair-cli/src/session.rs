@@ -58,6 +58,11 @@ impl Session {
         Failure::action(error, &self.server)
     }
 
+    /// Who this identity is to the server. A courtesy: where it cannot be asked, the text does without.
+    pub(crate) async fn identity(&self) -> Option<String> {
+        self.client.identity(&self.stop).await.ok().flatten()
+    }
+
     pub(crate) fn scope(&self, place: &Where) -> Scope {
         let namespaces = if place.all_namespaces { Namespaces::All } else { Namespaces::One(self.namespace.clone()) };
         Scope { namespaces, selector: place.selector.clone() }

@@ -112,8 +112,8 @@ async fn a_missing_permission_is_named_with_the_role_that_grants_it() {
     assert_eq!(ran.code, Some(5), "{ran:?}");
     let cause = format!("cause: this identity may not list secrets in namespace {}\n", ns.name());
     assert!(ran.stderr.contains(&cause), "{ran:?}");
-    let rule = "rules:\n- {apiGroups: [\"\"], resources: [secrets], verbs: [list]}\n";
-    assert!(ran.stderr.contains(rule), "{ran:?}");
+    let rule = "rules:\n- apiGroups:\n  - \"\"\n  resources:\n  - secrets\n  verbs:\n  - list\n";
+    assert!(ran.stderr.contains(rule) && ran.stderr.contains("  name: nobody\n"), "{ran:?}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 23] = [
     "",
     "scan",
     "inspect",
@@ -27,8 +27,11 @@ const COMMANDS: [&str; 20] = [
     "get values",
     "get metadata",
     "get record",
+    "diff",
     "doctor",
     "demo",
+    "completions",
+    "man",
 ];
 
 #[test]

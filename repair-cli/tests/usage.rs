@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where its preparation fails")]
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,6 +36,9 @@ fn wrong_usage_is_exit_2() {
         "scan --storage sql",
         "scan -o xml",
         "list --filter [",
+        "completions",
+        "completions tcsh",
+        "man",
         "get",
     ];
     for line in lines {
@@ -141,6 +145,61 @@ fn a_place_without_all_is_wrong_usage() {
     let ran = gwrepair("repair web -A", Some(&path));
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("hint: add --all"), "{}", ran.stderr);
+}
+
+#[test]
+fn completions_need_no_cluster_and_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = gwrepair(&format!("completions {shell}"), Some(Path::new("no-such-file")));
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{shell}");
+        for word in ["gwrepair", "inspect", "completions", "assume-dead"] {
+            assert!(ran.stdout.contains(word), "{shell}: {word}");
+        }
+    }
+}
+
+#[test]
+fn bash_completes_a_command_by_the_script() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("gwrepair.bash");
+    std::fs::write(&script, gwrepair("completions bash", None).stdout).unwrap();
+    let asked = "source \"$0\"; COMP_WORDS=(gwrepair rep); COMP_CWORD=1; _gwrepair gwrepair rep gwrepair; echo \"${COMPREPLY[@]}\"";
+    let output = Command::new("bash").args(["-c", asked]).arg(&script).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "repair\n", "{output:?}");
+}
+
+#[test]
+fn the_manual_has_a_page_for_every_command_and_needs_no_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("share/man1");
+    let ran = gwrepair(&format!("man {}", pages.display()), Some(Path::new("no-such-file")));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let written: BTreeSet<_> = ran.stdout.lines().map(|line| Path::new(line).to_owned()).collect();
+    let found: BTreeSet<_> = std::fs::read_dir(&pages).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(written, found);
+    let names: BTreeSet<_> = found.iter().map(|path| path.file_stem().unwrap().to_str().unwrap()).collect();
+    // The help texts are one for each command too.
+    let help = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
+    for text in std::fs::read_dir(help).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = match text.file_stem().unwrap().to_str().unwrap() {
+            "gwrepair" => "gwrepair".to_owned(),
+            command => format!("gwrepair-{command}"),
+        };
+        assert!(names.contains(name.as_str()), "{name} has no page");
+    }
+    let page = std::fs::read_to_string(pages.join("gwrepair-repair.1")).unwrap();
+    assert!(page.contains(".TH gwrepair-repair 1") && page.contains("assume\\-dead"), "{page}");
+}
+
+#[test]
+fn a_manual_that_cannot_be_written_is_named_with_the_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let ran = gwrepair(&format!("man {}", file.display()), None);
+    assert_eq!(ran.code, Some(5));
+    let expected = format!("error: could not write the manual to {}\ncause: ", file.display());
+    assert!(ran.stderr.starts_with(&expected) && ran.stderr.contains("hint: "), "{}", ran.stderr);
 }
 
 fn gwrepair(line: &str, kubeconfig: Option<&Path>) -> Ran {

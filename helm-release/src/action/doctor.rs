@@ -17,6 +17,8 @@ use crate::storage::{self, Detail, DriverKind, Kubernetes, Query};
 pub struct Diagnosis {
     /// The server's version, such as `v1.37.2`.
     pub server_version: String,
+    /// The user name by which the server knows this identity; `None` where it does not tell.
+    pub identity: Option<String>,
     /// How far the server's clock is ahead of this machine's; it is known to the second.
     pub clock_skew: TimeDelta,
     /// The driver that was looked at.
@@ -65,6 +67,7 @@ impl Client {
         }
         Ok(Diagnosis {
             server_version: version.git_version,
+            identity: self.identity(stop).await?,
             clock_skew: TimeDelta::seconds(clock_skew.num_seconds()),
             driver: self.driver,
             records: records.len(),

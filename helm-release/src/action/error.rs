@@ -4,7 +4,7 @@ use std::error::Error as _;
 
 use thiserror::Error as ThisError;
 
-use crate::cluster::{self, Cause, Stopped};
+use crate::cluster::{self, Cause, Permission, Stopped};
 use crate::release::{ReleaseName, Revision};
 use crate::{manifest, patch, storage};
 
@@ -18,6 +18,14 @@ pub enum Error {
     /// A request about records failed.
     #[error(transparent)]
     Storage(#[from] storage::Error),
+    /// Objects may not be read.
+    #[error("could not read the objects of the release")]
+    Denied {
+        /// Every permission to read them that this identity lacks.
+        missing: Vec<Permission>,
+        /// The first request that was refused.
+        source: Box<cluster::Error>,
+    },
     /// A stored manifest cannot be read.
     #[error("could not read the manifest of revision {revision}")]
     Manifest {
@@ -108,6 +116,7 @@ impl Error {
             Self::Storage(storage::Error::Conflict { .. }) | Self::NoRecord(_) | Self::Written(_) => Remedy::Reobserve,
             Self::NotReady(_) | Self::NotGone(_) | Self::Stopped(_) => Remedy::BackOff,
             Self::Storage(_)
+            | Self::Denied { .. }
             | Self::Manifest { .. }
             | Self::Patch { .. }
             | Self::Payload { .. }
@@ -123,6 +132,7 @@ impl Error {
     pub fn request(&self) -> Option<&cluster::Error> {
         match self {
             Self::Cluster(error) | Self::Storage(storage::Error::Cluster(error)) => Some(error),
+            Self::Denied { source, .. } => Some(source),
             Self::Storage(_)
             | Self::Manifest { .. }
             | Self::Patch { .. }
@@ -137,6 +147,12 @@ impl Error {
             | Self::Written(_)
             | Self::Stopped(_) => None,
         }
+    }
+
+    /// Permissions that are known to be missing, beyond the one that [`Error::request`] tells of.
+    #[must_use]
+    pub fn missing(&self) -> &[Permission] {
+        if let Self::Denied { missing, .. } = self { missing } else { &[] }
     }
 
     /// Whether it was stopped rather than failed.

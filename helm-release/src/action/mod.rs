@@ -4,7 +4,9 @@
 
 mod backup;
 mod doctor;
+mod drift;
 mod error;
+mod follow;
 mod newest;
 mod observe;
 mod preflight;
@@ -16,11 +18,13 @@ mod scan;
 mod scene;
 
 pub use doctor::{Diagnosis, PermissionCheck};
+pub use drift::Drift;
 pub use error::{Error, Remedy, Unusable};
+pub use follow::{Follow, News};
 pub use observe::Observation;
 pub use report::{Event, Events, Outcome, Report, StepReport};
 pub use restore::{PlannedRestore, RestoreOptions, RestoreReport};
-pub use scan::{Damaged, Depth, Failure, Head, Namespaces, Scan, ScanItem, ScanOptions, Scope};
+pub use scan::{Damaged, Depth, Failure, Head, Namespaces, Scan, ScanItem, ScanOptions, Scope, Sight};
 
 pub use crate::cluster::{Requests, Stop};
 
@@ -29,7 +33,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 
-use crate::cluster::{Permission, Wire};
+use crate::cluster::{self, Permission, Wire};
 use crate::plan::{Intent, Plan, Policy, Strategy, decide};
 use crate::release::{History, Namespace, ReleaseName};
 use crate::storage::{Detail, DriverKind, Kubernetes, Query, Read, Storage};
@@ -54,6 +58,8 @@ pub struct Planned {
     pub observation: Observation,
     /// Permissions that the plan needs and this identity lacks; each is a refusal too.
     pub missing: Vec<Permission>,
+    /// Who lacks them, as the server knows this identity; asked only where something is missing.
+    pub identity: Option<String>,
 }
 
 /// How a repair runs.
@@ -111,6 +117,14 @@ impl Client {
     #[must_use]
     pub fn requests(&self) -> Requests {
         self.wire.requests()
+    }
+
+    /// The user name by which the server knows this identity; `None` where it does not tell.
+    ///
+    /// # Errors
+    /// The server cannot be asked.
+    pub async fn identity(&self, stop: &Stop) -> Result<Option<String>, Error> {
+        Ok(cluster::identity(&self.wire, stop).await?)
     }
 
     /// All revisions of a release; an empty history if it is absent.
@@ -187,7 +201,7 @@ impl Client {
         stop: &Stop,
     ) -> Result<Planned, Error> {
         let plan = decide(&observation.history, &observation.evidence, intent, policy);
-        let mut planned = Planned { plan, observation, missing: Vec::new() };
+        let mut planned = Planned { plan, observation, missing: Vec::new(), identity: None };
         preflight::check(&self.wire, self.driver, &mut planned, options.force_conflicts, stop).await?;
         Ok(planned)
     }
@@ -240,6 +254,11 @@ mod tests {
             let (policy, options) = (Policy::default(), RepairOptions::default());
             let planned = client.plan(name, Intent::Usable, &policy, &options, stop).await?;
             Ok::<_, Error>(client.repair(&planned, &options, stop, &()).await)
+        });
+        is_send(|client, _, stop| async move {
+            let scope = Scope { namespaces: Namespaces::All, selector: None };
+            let options = ScanOptions { depth: Depth::Labels, policy: Policy::default() };
+            client.follow(scope, options).next(stop).await
         });
         is_send(|client, _, stop| async move {
             let scope = Scope { namespaces: Namespaces::All, selector: None };

@@ -1,11 +1,11 @@
 //! What would fail is found before the first write: permissions, the size of a record, and what admission says.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::Planned;
 use super::error::Error;
 use super::observe::Observation;
-use crate::cluster::{self, Access, Cause, Permission, Place, Stop, Wire, WriteMode};
+use crate::cluster::{self, Cause, Permission, Place, Stop, Wire, WriteMode};
 use crate::plan::{Change, Plan, Refusal, Step, Verdict};
 use crate::release::{ApplyMethod, Entry, Release, Revision, RollbackHeader};
 use crate::storage::{self, DriverKind};
@@ -27,6 +27,8 @@ pub(super) async fn check(
     refusals.extend(planned.missing.iter().map(|permission| Refusal { reason: lacks(permission), flag: None }));
     if planned.missing.is_empty() {
         refusals.extend(admission(wire, planned, force_conflicts, stop).await?);
+    } else {
+        planned.identity = cluster::identity(wire, stop).await?;
     }
     if !refusals.is_empty() {
         planned.plan.verdict = Verdict::Refuse;
@@ -78,21 +80,7 @@ fn new_record(plan: &Plan, observation: &Observation) -> Option<(Revision, Relea
 
 /// Those of the permissions that this identity lacks.
 pub(super) async fn missing(wire: &Wire, needed: BTreeSet<Permission>, stop: &Stop) -> Result<Vec<Permission>, Error> {
-    let namespaces: BTreeSet<_> = needed.iter().map(|p| p.namespace.clone()).filter(|ns| !ns.is_empty()).collect();
-    let mut granted = BTreeMap::new();
-    for namespace in namespaces {
-        let access = Access::review(wire, &namespace, stop).await?;
-        granted.insert(namespace, access);
-    }
-    // The rules can be incomplete, and know nothing of cluster-scoped kinds: those are asked one by one.
-    let open = needed.into_iter().filter(|p| !granted.get(&p.namespace).is_some_and(|access| access.grants(p)));
-    let answers = cluster::all(open.map(|permission| ask(wire, permission, stop)).collect()).await?;
-    Ok(answers.into_iter().flatten().collect())
-}
-
-async fn ask(wire: &Wire, permission: Permission, stop: &Stop) -> Result<Option<Permission>, Error> {
-    let granted = permission.is_granted(wire, stop).await?;
-    Ok((!granted).then_some(permission))
+    Ok(cluster::lacking(wire, needed, stop).await?)
 }
 
 /// The resource in which a driver keeps its records.

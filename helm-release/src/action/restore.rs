@@ -43,6 +43,8 @@ pub struct PlannedRestore {
     pub plan: RestorePlan,
     /// Permissions that it needs and this identity lacks; each is a refusal too.
     pub missing: Vec<Permission>,
+    /// Who lacks them, as the server knows this identity; asked only where something is missing.
+    pub identity: Option<String>,
     client: Client,
     saved: SavedRelease,
     /// The saved records: as they were stored, and read.
@@ -97,8 +99,18 @@ impl Client {
         let (here, resources, now) = client.see(saved, options, stop).await?;
         let plan = decide(saved, taken, &before, &here);
         let saved = saved.clone();
-        let mut planned =
-            PlannedRestore { plan, missing: Vec::new(), client, saved, stored, before, here, resources, now };
+        let mut planned = PlannedRestore {
+            plan,
+            missing: Vec::new(),
+            identity: None,
+            client,
+            saved,
+            stored,
+            before,
+            here,
+            resources,
+            now,
+        };
         planned.check(stop).await?;
         Ok(planned)
     }
@@ -183,6 +195,7 @@ impl PlannedRestore {
             self.plan.refuse(preflight::lacks(permission), None);
         }
         if !self.missing.is_empty() {
+            self.identity = cluster::identity(&self.client.wire, stop).await?;
             self.plan.steps.clear();
             return Ok(());
         }

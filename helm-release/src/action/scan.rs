@@ -15,7 +15,7 @@ use crate::storage::{self, Detail, Query, Record};
 
 /// How many releases are looked at at once. Each reads several objects at once, and every request that is under way has
 /// a connection of its own, which costs more than a read.
-const AT_ONCE: usize = 4;
+pub(super) const AT_ONCE: usize = 4;
 /// Labels that mean no trouble: whatever else a record says, or does not say, is looked at.
 const QUIET: &str = "status notin (deployed,superseded,failed,uninstalled)";
 
@@ -81,6 +81,21 @@ pub struct ScanItem {
     pub last_deployed: Option<Revision>,
     /// The newest record's chart.
     pub chart: Option<ChartInfo>,
+    /// When it was looked at, by the server's clock.
+    pub now: DateTime<Utc>,
+}
+
+/// What a release is.
+#[derive(Debug)]
+pub enum Sight {
+    /// Something is due.
+    Stuck(Box<ScanItem>),
+    /// Nothing is due; this is its newest record.
+    Usable(Box<Entry>),
+    /// There is no record of it.
+    Absent,
+    /// It could not be looked at.
+    Failed(Error),
 }
 
 /// A record that cannot be read.
@@ -248,20 +263,30 @@ impl Client {
 
     async fn look(&self, candidate: Candidate, policy: &Policy, stop: &Stop) -> Result<Option<ScanItem>, Failure> {
         let ((namespace, name), reach) = candidate;
-        let observation = self.in_namespace(namespace.clone()).examine(&name, reach, policy, stop).await;
-        let observation = observation.map_err(|error| Failure { namespace, name, error })?;
-        let history = &observation.history;
-        let plan = decide(history, &observation.evidence, Intent::Usable, policy);
-        let Some(last) = history.last().filter(|_| plan.is_due()) else { return Ok(None) };
-        let below = target(history, last.revision, Suspects::Skip).target;
-        Ok(Some(ScanItem {
-            status: last.status().map_or_else(|| "unreadable".into(), ToString::to_string),
-            since: last.stored.created,
-            // Where several say deployed, the newest record may be the good one itself.
-            last_deployed: plan.target.filter(|_| plan.state == State::Untidy).or(below),
-            chart: last.release().and_then(Release::chart),
-            plan,
-        }))
+        match self.glance(namespace.clone(), &name, reach, policy, stop).await {
+            Sight::Stuck(item) => Ok(Some(*item)),
+            Sight::Usable(_) | Sight::Absent => Ok(None),
+            Sight::Failed(error) => Err(Failure { namespace, name, error }),
+        }
+    }
+
+    /// What one release is.
+    pub(super) async fn sight(&self, namespace: Namespace, name: &ReleaseName, policy: &Policy, stop: &Stop) -> Sight {
+        self.glance(namespace, name, Reach::Names, policy, stop).await
+    }
+
+    async fn glance(
+        &self,
+        namespace: Namespace,
+        name: &ReleaseName,
+        reach: Reach,
+        policy: &Policy,
+        stop: &Stop,
+    ) -> Sight {
+        match self.in_namespace(namespace).examine(name, reach, policy, stop).await {
+            Ok(observation) => seen(&observation, policy),
+            Err(error) => Sight::Failed(error),
+        }
     }
 
     async fn examine(
@@ -322,4 +347,30 @@ impl Client {
         let query = scope.query(selector, detail);
         Ok(self.storage.driver().list(&query, stop).await?.records)
     }
+}
+
+impl ScanItem {
+    /// Where its records are, and which it is.
+    pub(super) fn place(&self) -> (Namespace, ReleaseName) {
+        (self.plan.namespace.clone(), self.plan.name.clone())
+    }
+}
+
+fn seen(observation: &Observation, policy: &Policy) -> Sight {
+    let history = &observation.history;
+    let plan = decide(history, &observation.evidence, Intent::Usable, policy);
+    let Some(last) = history.last() else { return Sight::Absent };
+    if !plan.is_due() {
+        return Sight::Usable(Box::new(last.clone()));
+    }
+    let below = target(history, last.revision, Suspects::Skip).target;
+    Sight::Stuck(Box::new(ScanItem {
+        status: last.status().map_or_else(|| "unreadable".into(), ToString::to_string),
+        since: last.stored.created,
+        // Where several say deployed, the newest record may be the good one itself.
+        last_deployed: plan.target.filter(|_| plan.state == State::Untidy).or(below),
+        chart: last.release().and_then(Release::chart),
+        now: observation.evidence.now,
+        plan,
+    }))
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::error::Error;
-use crate::cluster::{self, Kinds, Merge, Place, Resource, Stop, Wire};
+use crate::cluster::{self, Kinds, Merge, Permission, Place, Resource, Stop, Wire};
 use crate::manifest::{Manifest, Object, ObjectId};
 use crate::patch::{self, Unstructured};
 use crate::plan::Listed;
@@ -76,11 +76,28 @@ impl Scene {
 
     async fn read_live(&mut self, wire: &Wire, stop: &Stop) -> Result<(), Error> {
         let reads = self.items.iter().map(|(id, item)| read(wire, id, item, stop)).collect();
-        let found = cluster::all(reads).await?;
+        let found = match cluster::all(reads).await {
+            Ok(found) => found,
+            Err(Error::Cluster(refused)) if refused.code() == Some(403) => {
+                return Err(self.denied(wire, refused, stop).await?);
+            }
+            Err(error) => return Err(error),
+        };
         for (item, live) in self.items.values_mut().zip(found) {
             item.live = live;
         }
         Ok(())
+    }
+
+    /// All that may not be read, so that one Role grants it.
+    async fn denied(&self, wire: &Wire, source: cluster::Error, stop: &Stop) -> Result<Error, Error> {
+        let needed = self.items.iter().map(|(id, item)| Permission {
+            verb: "get".into(),
+            group: item.resource.group().into(),
+            resource: item.resource.plural.clone(),
+            namespace: id.namespace.clone().unwrap_or_default(),
+        });
+        Ok(Error::Denied { missing: cluster::lacking(wire, needed.collect(), stop).await?, source: Box::new(source) })
     }
 
     /// How an object or hook is served.

@@ -1,10 +1,13 @@
 //! What this identity may do, asked before anything is written.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::Error;
+use super::parallel::all;
 use super::stop::Stop;
 use super::wire::{Call, Purpose, Wire};
 
@@ -85,6 +88,55 @@ impl Permission {
         let status: Status = create(wire, "selfsubjectaccessreviews", "SelfSubjectAccessReview", spec, stop).await?;
         Ok(status.allowed)
     }
+}
+
+/// The user name by which the server knows this identity; `None` where it does not tell, before Kubernetes 1.28.
+pub(crate) async fn identity(wire: &Wire, stop: &Stop) -> Result<Option<String>, Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Review {
+        status: Option<Status>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Status {
+        user_info: UserInfo,
+    }
+    #[derive(Deserialize)]
+    struct UserInfo {
+        username: Option<String>,
+    }
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let call = Call::new("ask who this identity is", Method::POST, path, Some(body), Purpose::Read);
+    match wire.find(call, stop).await {
+        Ok(None) => Ok(None),
+        Ok(Some(answer)) => Ok(answer.json::<Review>()?.status.and_then(|status| status.user_info.username)),
+        Err(error) if error.code() == Some(403) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Those of `needed` that this identity lacks.
+///
+/// # Errors
+/// A review could not be made.
+pub(crate) async fn lacking(wire: &Wire, needed: BTreeSet<Permission>, stop: &Stop) -> Result<Vec<Permission>, Error> {
+    let namespaces: BTreeSet<_> = needed.iter().map(|p| p.namespace.clone()).filter(|ns| !ns.is_empty()).collect();
+    let mut granted = BTreeMap::new();
+    for namespace in namespaces {
+        let access = Access::review(wire, &namespace, stop).await?;
+        granted.insert(namespace, access);
+    }
+    // The rules can be incomplete, and know nothing of cluster-scoped kinds: those are asked one by one.
+    let open = needed.into_iter().filter(|p| !granted.get(&p.namespace).is_some_and(|access| access.grants(p)));
+    let answers = all(open.map(|permission| ask(wire, permission, stop)).collect()).await?;
+    Ok(answers.into_iter().flatten().collect())
+}
+
+async fn ask(wire: &Wire, permission: Permission, stop: &Stop) -> Result<Option<Permission>, Error> {
+    let granted = permission.is_granted(wire, stop).await?;
+    Ok((!granted).then_some(permission))
 }
 
 async fn create<T>(wire: &Wire, resource: &str, kind: &str, spec: Value, stop: &Stop) -> Result<T, Error>

@@ -12,6 +12,7 @@ mod stop;
 mod wire;
 
 pub use access::{Access, Permission};
+pub(crate) use access::{identity, lacking};
 pub use error::{Cause, Error};
 pub use mapping::{Kinds, Resource};
 pub(crate) use object::Place;
@@ -21,4 +22,4 @@ pub use wire::{Requests, Wire};
 
 pub(crate) use mapping::encode;
 pub(crate) use parallel::{all, all_to_end};
-pub(crate) use wire::{Call, Part, Purpose};
+pub(crate) use wire::{Call, Lines, Part, Purpose};

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use futures::io::AsyncBufReadExt;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use http::response::Parts;
-use http::{HeaderMap, Method, Request, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde::de::DeserializeOwned;
@@ -68,6 +70,9 @@ pub(crate) struct Call {
     pub(crate) accept: &'static str,
     pub(crate) purpose: Purpose,
 }
+
+/// An answer that goes on and on, line by line.
+pub(crate) type Lines = BoxStream<'static, Result<String, Error>>;
 
 /// A good answer.
 #[derive(Debug)]
@@ -193,6 +198,29 @@ impl Wire {
         }
     }
 
+    /// Opens an answer that is read line by line: once, for who reads it knows where to go on.
+    pub(crate) async fn open(&self, call: &Call, stop: &Stop) -> Result<Lines, Error> {
+        let attempt = call.attempt.clone();
+        let fail = move |cause: Cause| Error { attempt: attempt.clone(), cause };
+        let request = build(call).map_err(|why| fail(Cause::Unreachable(why.into())))?;
+        tracing::debug!("{} {}", call.method, call.path);
+        let mut request = request.map(|_| Vec::new());
+        // Each line would be compressed by itself, and only the first be understood.
+        request.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        self.counts.read.fetch_add(1, Ordering::Relaxed);
+        match stop.run(self.client.request_stream(request)).await.map_err(|why| fail(why.into()))? {
+            Ok(body) => {
+                self.counts.answered.store(true, Ordering::Relaxed);
+                Ok(body.lines().map_err(move |why| fail(Cause::Unreachable(why.into()))).boxed())
+            }
+            Err(kube::Error::Api(status)) => {
+                let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                Err(refused(call, code, &serde_json::to_vec(&status).unwrap_or_default()))
+            }
+            Err(other) => Err(fail(cause_of(other))),
+        }
+    }
+
     /// A 429 was not carried out, whatever it was. The rest is sent again only if that does no harm; and a server that
     /// never answered is not waited for.
     fn may_repeat(&self, purpose: Purpose, error: &Error) -> bool {
@@ -286,7 +314,7 @@ fn refused(call: &Call, status: StatusCode, body: &[u8]) -> Error {
 
 /// Reads the permission that a request needs off its path.
 fn permission(call: &Call) -> (String, String, String) {
-    let path = call.path.split('?').next().unwrap_or_default();
+    let (path, query) = call.path.split_once('?').unwrap_or((&call.path, ""));
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     let group = match parts.next() {
         Some("apis") => parts.next().unwrap_or_default(),
@@ -304,6 +332,7 @@ fn permission(call: &Call) -> (String, String, String) {
     let resource = rest.first().copied().unwrap_or_default();
     let verb = match call.method.as_str() {
         "GET" if named => "get",
+        "GET" if query.split('&').any(|term| term == "watch=1") => "watch",
         "GET" => "list",
         "POST" => "create",
         "PUT" => "update",
@@ -342,5 +371,6 @@ mod tests {
         );
         assert_eq!(needs(Method::GET, "/api/v1/namespaces/ns"), words("get", "namespaces", "ns"));
         assert_eq!(needs(Method::GET, "/api/v1/secrets"), words("list", "secrets", ""));
+        assert_eq!(needs(Method::GET, "/api/v1/secrets?watch=1&timeoutSeconds=45"), words("watch", "secrets", ""));
     }
 }

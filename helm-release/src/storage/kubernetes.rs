@@ -9,11 +9,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::Method;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::items::Items;
 use super::{Detail, Driver, DriverKind, Error, Listing, NewRecord, Query, Record, Told};
-use crate::cluster::{Call, Part, Purpose, Stop, Wire, encode};
+use crate::cluster::{Call, Lines, Part, Purpose, Stop, Wire, encode};
 use crate::release::{Namespace, Stored};
 
 /// The type of every Secret that holds a record; ConfigMaps have none.
@@ -46,7 +47,7 @@ struct ListMetadata {
 }
 
 #[derive(Deserialize)]
-struct Item {
+pub(super) struct Item {
     metadata: Metadata,
     #[serde(default)]
     data: Option<Data>,
@@ -97,7 +98,7 @@ impl Kubernetes {
         Self { wire, kind }
     }
 
-    fn path(&self, namespace: Option<&str>, key: Option<&str>) -> String {
+    pub(super) fn path(&self, namespace: Option<&str>, key: Option<&str>) -> String {
         let scope = namespace.map(|namespace| format!("/namespaces/{}", encode(namespace))).unwrap_or_default();
         let key = key.map(|key| format!("/{}", encode(key))).unwrap_or_default();
         format!("/api/v1{scope}/{}{key}", self.plural())
@@ -108,6 +109,25 @@ impl Kubernetes {
             DriverKind::Secrets => "secrets",
             DriverKind::ConfigMaps => "configmaps",
         }
+    }
+
+    /// Sends a read and understands its answer.
+    pub(super) async fn send<T: DeserializeOwned>(&self, call: Call, stop: &Stop) -> Result<T, Error> {
+        Ok(self.wire.send(call, stop).await?.json()?)
+    }
+
+    pub(super) async fn open(&self, call: &Call, stop: &Stop) -> Result<Lines, Error> {
+        Ok(self.wire.open(call, stop).await?)
+    }
+
+    /// Asks for the first page of a list.
+    pub(super) fn first_page(&self, query: &Query) -> Call {
+        self.list_call(query, Pages::Many { token: "" })
+    }
+
+    /// A record of which only the metadata came.
+    pub(super) fn named(&self, item: Item) -> Record {
+        record(self.kind, item)
     }
 
     /// A member of a list lacks what the list itself says of it.
@@ -413,7 +433,7 @@ fn includes(all: &Value, some: &Value) -> bool {
 }
 
 /// Percent-encodes a query value.
-fn escape(value: &str) -> String {
+pub(super) fn escape(value: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
     let one = |b: u8| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
     value.bytes().map(one).collect()

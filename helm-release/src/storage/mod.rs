@@ -3,9 +3,11 @@
 mod items;
 mod kubernetes;
 mod memory;
+mod watch;
 
 pub use kubernetes::{Kubernetes, stored_record};
 pub use memory::Memory;
+pub(crate) use watch::{Seen, Watch};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

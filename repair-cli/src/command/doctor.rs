@@ -6,8 +6,9 @@ use helm_release::action::Diagnosis;
 use helm_release::cluster::Permission;
 use serde::Serialize;
 
-use crate::error::{Exit, Failure, Missing, role};
-use crate::output::{Cell, Emphasis, Table, View, Width, show};
+use crate::error::{Exit, Failure};
+use crate::grant::Grant;
+use crate::output::{Cell, Emphasis, Page, Table, View, Width, show};
 use crate::session::Session;
 
 /// From here on a clock is wrong.
@@ -30,8 +31,9 @@ struct Checkup {
     server: String,
     namespace: String,
     checks: Vec<Check>,
-    #[serde(skip)]
-    role: String,
+    /// Permissions that a repair needs and this identity lacks.
+    missing: Vec<Permission>,
+    identity: Option<String>,
 }
 
 /// One thing that was looked at.
@@ -62,13 +64,20 @@ impl Checkup {
     fn new(server: &str, namespace: &str, diagnosis: &Diagnosis) -> Self {
         let mut checks = vec![
             Check::new("server", Verdict::Ok, format!("{server} {}", diagnosis.server_version)),
+            Check::new("identity", Verdict::Ok, diagnosis.identity.as_deref().unwrap_or("the server does not say")),
             clock(diagnosis.clock_skew),
             storage(diagnosis),
         ];
         checks.extend(history(diagnosis));
         checks.extend(elsewhere(diagnosis));
         checks.extend(permissions(diagnosis));
-        Self { server: server.into(), namespace: namespace.into(), checks, role: grant(diagnosis) }
+        Self {
+            server: server.into(),
+            namespace: namespace.into(),
+            checks,
+            missing: missing(diagnosis),
+            identity: diagnosis.identity.clone(),
+        }
     }
 }
 
@@ -118,11 +127,9 @@ fn permissions(diagnosis: &Diagnosis) -> impl Iterator<Item = Check> {
     })
 }
 
-/// The Role that grants what is missing; empty if nothing is.
-fn grant(diagnosis: &Diagnosis) -> String {
-    let missing = diagnosis.permissions.iter().filter(|check| !check.granted);
-    let missing: Vec<Missing> = missing.map(|check| Missing::from(&check.permission)).collect();
-    if missing.is_empty() { String::new() } else { format!("\n{}", role(&missing)) }
+fn missing(diagnosis: &Diagnosis) -> Vec<Permission> {
+    let lacking = diagnosis.permissions.iter().filter(|check| !check.granted);
+    lacking.map(|check| check.permission.clone()).collect()
 }
 
 impl View for Checkup {
@@ -138,7 +145,10 @@ impl View for Checkup {
             };
             table.row([Cell::new(&check.check), Cell::with(word, emphasis), Cell::new(&check.detail)]);
         }
-        table.text() + &self.role
+        let mut page = Page::default();
+        page.push(&table.text());
+        Grant::new(self.missing.iter().cloned(), self.identity.as_deref()).tell(&mut page);
+        page.into_text()
     }
 
     fn names(&self) -> Vec<String> {

@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::repair::confirm;
 use super::report::{time, word};
 use crate::again::Again;
-use crate::error::{Exit, Failure, Missing, role};
+use crate::error::{Exit, Failure};
+use crate::grant::Grant;
 use crate::output::{Cell, Emphasis, Page, Table, View, Width, say, show, stamp};
 use crate::progress::{Board, Mode};
 use crate::saved::KeepFlags;
@@ -139,12 +140,9 @@ impl View for Plans<'_> {
             page.gap();
             explain(&mut page, plan, self.file);
         }
-        let missing: Vec<Missing> =
-            self.planned.iter().flat_map(|planned| &planned.missing).map(Missing::from).collect();
-        if !missing.is_empty() {
-            page.gap();
-            page.verbatim(role(&missing).trim_end());
-        }
+        let missing: Vec<_> = self.planned.iter().flat_map(|planned| &planned.missing).cloned().collect();
+        let identity = self.planned.iter().find_map(|planned| planned.identity.as_deref());
+        Grant::new(missing, identity).tell(&mut page);
         page.into_text()
     }
 

@@ -1,35 +1,39 @@
 //! `scan`: which releases are stuck, and what `repair` would do about each.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use clap::Args;
 use helm_release::action::{self, Depth, Head, ScanOptions, Scope};
 use helm_release::plan::Policy;
-use helm_release::release::{ChartInfo, Entry, Release, Status};
+use helm_release::release::{ChartInfo, Entry, Namespace, Release, ReleaseName, Status};
 use serde::Serialize;
 
+use super::watch;
 use crate::cli::Where;
 use crate::error::{Exit, Failure};
 use crate::explain::next;
-use crate::output::{Cell, Format, Table, View, Width, ago, print, show};
+use crate::output::{Cell, Format, Table, View, Width, ago, show};
 use crate::session::{Session, line};
 
-/// How often `--watch` looks.
-const INTERVAL: Duration = Duration::from_secs(5);
+/// The state of a release that was stuck and has no record any more.
+pub(super) const GONE: &str = "gone";
 
 /// Finds the releases that are stuck.
 ///
 /// Looks at the labels of all records and at the payloads of those that may be stuck; `--deep` decodes the newest record of every
 /// release, since labels can lie and records can be damaged. What comes next is told by the evidence; whether it can be done (by the
 /// permissions of this identity, by admission) is found out by plan and repair.
+///
+/// `--watch` shows the table, then a line for each release that gets stuck, changes, or is stuck no longer (freed, or gone with its
+/// records). It watches the records, and looks again when a wait is over. JSON and YAML are one document for each release and
+/// change, JSON on a line of its own, with its `event`: stuck, changed, freed, or usable (with `--all`). It ends with 130 at
+/// Ctrl-C, and with 0 when nobody reads on.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   gwrepair scan -A
   gwrepair scan -n shop --deep
   gwrepair scan -A -o name | xargs -n1 gwrepair plan
+  gwrepair scan -A --watch -o json | jq --unbuffered -r '[.event, .name] | @tsv'
 
 Exits with 0 when nothing is stuck, 3 when something is.")]
 pub(crate) struct Scan {
@@ -37,19 +41,19 @@ pub(crate) struct Scan {
     place: Where,
     /// Show all releases, not only those that are stuck.
     #[arg(long)]
-    all: bool,
+    pub(super) all: bool,
     /// Decode the newest record of every release.
     #[arg(long)]
     deep: bool,
-    /// Keep looking, and show what changes.
+    /// Follow: show what is there, then a line for each change.
     #[arg(short, long)]
     watch: bool,
 }
 
 /// What a scan found.
 #[derive(Debug, Serialize)]
-struct Found {
-    items: Vec<Item>,
+pub(super) struct Found {
+    pub(super) items: Vec<Item>,
     unreadable: Vec<Unreadable>,
     failures: Vec<Unseen>,
     /// Records of Helm 2, which are left alone.
@@ -60,17 +64,17 @@ struct Found {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Item {
+pub(super) struct Item {
     namespace: String,
     name: String,
     revision: Option<u32>,
     status: String,
-    state: &'static str,
+    pub(super) state: &'static str,
     since: Option<DateTime<Utc>>,
     last_deployed: Option<u32>,
     chart: Option<String>,
     next: String,
-    stuck: bool,
+    pub(super) stuck: bool,
     #[serde(skip)]
     why: Option<String>,
 }
@@ -94,21 +98,33 @@ struct Unseen {
 pub(crate) async fn run(args: Scan, session: &Session) -> Result<Exit, Failure> {
     let scope = session.scope(&args.place);
     if args.watch {
-        return watch(&args, session, &scope).await;
+        return watch::run(&args, session, &scope).await;
     }
     let found = look(&args, session, &scope).await?;
     let stuck = found.items.iter().filter(|item| item.stuck).count();
     if !found.items.is_empty() || !matches!(session.format, Format::Table | Format::Wide) {
         show(&found, session.format)?;
     }
-    found.remarks(session, stuck);
+    found.remarks(session);
     Ok(found.exit(stuck))
 }
 
 async fn look(args: &Scan, session: &Session, scope: &Scope) -> Result<Found, Failure> {
-    let depth = if args.deep { Depth::Payloads } else { Depth::Labels };
-    let options = ScanOptions { depth, policy: Policy::default() };
-    let scan = session.client.scan(scope, &options, &session.stop).await.map_err(|error| session.failure(&error))?;
+    let scan = session.client.scan(scope, &options(args), &session.stop).await;
+    complete(args, session, scope, scan.map_err(|error| session.failure(&error))?).await
+}
+
+pub(super) fn options(args: &Scan) -> ScanOptions {
+    ScanOptions { depth: if args.deep { Depth::Payloads } else { Depth::Labels }, policy: Policy::default() }
+}
+
+/// Adds what `--all` wants to see, and sorts.
+pub(super) async fn complete(
+    args: &Scan,
+    session: &Session,
+    scope: &Scope,
+    scan: action::Scan,
+) -> Result<Found, Failure> {
     let mut found = Found::new(scan);
     if args.all {
         let heads = session.client.releases(scope, &session.stop).await.map_err(|error| session.failure(&error))?;
@@ -116,30 +132,6 @@ async fn look(args: &Scan, session: &Session, scope: &Scope) -> Result<Found, Fa
     }
     found.items.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     Ok(found)
-}
-
-/// Shows what is there, then what changes, until it is stopped.
-async fn watch(args: &Scan, session: &Session, scope: &Scope) -> Result<Exit, Failure> {
-    let mut before: BTreeMap<String, Item> = BTreeMap::new();
-    let mut first = true;
-    loop {
-        let mut found = look(args, session, scope).await?;
-        let after: BTreeMap<String, Item> = found.items.iter().map(|item| (item.id(), item.clone())).collect();
-        let gone = before.iter().filter(|(id, _)| !after.contains_key(*id)).map(|(_, item)| item.freed());
-        let gone: Vec<Item> = gone.collect();
-        found.items.retain(|item| before.get(&item.id()) != Some(item));
-        found.items.extend(gone);
-        if first || !found.items.is_empty() {
-            match session.format {
-                Format::Table | Format::Wide => print(&found.lines(session.format == Format::Wide, first))?,
-                Format::Json | Format::Yaml | Format::Name => show(&found, session.format)?,
-            }
-        }
-        (before, first) = (after, false);
-        if session.stop.run(tokio::time::sleep(INTERVAL)).await.is_err() {
-            return Ok(Exit::Interrupted);
-        }
-    }
 }
 
 impl Found {
@@ -166,10 +158,21 @@ impl Found {
     /// Adds the releases that are not stuck.
     fn add(&mut self, heads: Vec<Head>) {
         let known: Vec<String> = self.items.iter().map(Item::id).collect();
-        self.items.extend(heads.into_iter().map(|head| Item::usable(&head)).filter(|item| !known.contains(&item.id())));
+        self.items.extend(
+            heads
+                .into_iter()
+                .map(|head| Item::usable(&head.namespace, &head.name, &head.entry))
+                .filter(|item| !known.contains(&item.id())),
+        );
     }
 
-    fn remarks(&self, session: &Session, stuck: usize) {
+    /// No items but these.
+    pub(super) fn of(items: Vec<Item>, now: DateTime<Utc>) -> Self {
+        Self { items, unreadable: Vec::new(), failures: Vec::new(), helm2: 0, now }
+    }
+
+    pub(super) fn remarks(&self, session: &Session) {
+        let stuck = self.items.iter().filter(|item| item.stuck).count();
         if stuck == 0 && self.failures.is_empty() && self.unreadable.is_empty() {
             session.remark("no stuck releases");
         }
@@ -193,14 +196,14 @@ impl Found {
         }
     }
 
-    fn lines(&self, wide: bool, head: bool) -> String {
+    pub(super) fn table(&self, wide: bool) -> Table {
         let columns =
             ["NAMESPACE", "NAME", "REVISION", "STATUS", "STATE", "SINCE", "LAST DEPLOYED", "CHART", "NEXT", "WHY"];
         let mut table = Table::new(columns.into_iter().take(if wide { 10 } else { 9 }));
         for item in &self.items {
             table.row(item.cells(self.now, wide));
         }
-        if head { table } else { table.without_head() }.text()
+        table
     }
 }
 
@@ -208,7 +211,7 @@ impl View for Found {
     const KIND: &'static str = "Scan";
 
     fn text(&self, width: Width) -> String {
-        self.lines(width == Width::Wide, true)
+        self.table(width == Width::Wide).text()
     }
 
     fn names(&self) -> Vec<String> {
@@ -217,7 +220,7 @@ impl View for Found {
 }
 
 impl Item {
-    fn stuck(item: action::ScanItem) -> Self {
+    pub(super) fn stuck(item: action::ScanItem) -> Self {
         let plan = item.plan;
         let wait = plan.wait.as_ref().map(|wait| wait.reason.clone());
         Self {
@@ -235,18 +238,18 @@ impl Item {
         }
     }
 
-    fn usable(head: &Head) -> Self {
-        let release = head.entry.release();
+    pub(super) fn usable(namespace: &Namespace, name: &ReleaseName, entry: &Entry) -> Self {
+        let release = entry.release();
         Self {
-            namespace: head.namespace.to_string(),
-            name: head.name.to_string(),
-            revision: Some(head.entry.revision.get()),
+            namespace: namespace.to_string(),
+            name: name.to_string(),
+            revision: Some(entry.revision.get()),
             status: release.map_or("unreadable".into(), |release| release.status().to_string()),
-            state: usable_state(&head.entry),
-            since: head.entry.stored.touched.or(head.entry.stored.created),
+            state: usable_state(entry),
+            since: entry.stored.touched.or(entry.stored.created),
             last_deployed: release
                 .filter(|release| release.status() == &Status::Deployed)
-                .map(|_| head.entry.revision.get()),
+                .map(|_| entry.revision.get()),
             chart: release.and_then(Release::chart).as_ref().map(chart),
             next: "-".into(),
             stuck: false,
@@ -254,12 +257,16 @@ impl Item {
         }
     }
 
-    /// The line that says that a release is stuck no longer.
-    fn freed(&self) -> Self {
-        Self { status: "-".into(), state: "freed", next: "-".into(), stuck: false, why: None, ..self.clone() }
+    /// It, once no more is known of it than that it is not stuck.
+    pub(super) fn left(&self, state: &'static str) -> Self {
+        Self { status: "-".into(), state, next: "-".into(), stuck: false, why: None, ..self.clone() }
     }
 
-    fn id(&self) -> String {
+    pub(super) fn is_gone(&self) -> bool {
+        self.state == GONE
+    }
+
+    pub(super) fn id(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
@@ -309,25 +316,31 @@ pub(crate) fn chart(chart: &ChartInfo) -> String {
 mod tests {
     use super::*;
 
-    fn item(name: &str) -> Item {
-        Item {
-            namespace: "shop".into(),
-            name: name.into(),
-            revision: Some(4),
-            status: "pending-upgrade".into(),
-            state: "interrupted",
-            since: DateTime::from_timestamp(1_796_082_246, 0),
-            last_deployed: Some(3),
-            chart: Some("web-1.2.3".into()),
-            next: "rollback to 3".into(),
-            stuck: true,
-            why: Some("because".into()),
+    impl Item {
+        pub(in crate::command) fn sample(name: &str, state: &'static str, stuck: bool) -> Self {
+            Self {
+                namespace: "shop".into(),
+                name: name.into(),
+                revision: Some(4),
+                status: "pending-upgrade".into(),
+                state,
+                since: DateTime::from_timestamp(1_796_082_246, 0),
+                last_deployed: Some(3),
+                chart: Some("web-1.2.3".into()),
+                next: "rollback to 3".into(),
+                stuck,
+                why: Some("because".into()),
+            }
         }
+    }
+
+    fn item(name: &str) -> Item {
+        Item::sample(name, "interrupted", true)
     }
 
     fn found(items: Vec<Item>) -> Found {
         let now = DateTime::from_timestamp(1_796_082_246 + 720, 0).unwrap();
-        Found { items, unreadable: Vec::new(), failures: Vec::new(), helm2: 0, now }
+        Found::of(items, now)
     }
 
     #[test]

@@ -101,6 +101,21 @@ fn render<T: View>(view: &T, format: Format) -> Result<String, Failure> {
     }
 }
 
+/// Shows one of many values on stdout, as they come: JSON on one line, YAML as one document of a stream. Answers whether
+/// somebody reads on.
+pub(crate) fn follow<T: View>(view: &T, format: Format) -> Result<bool, Failure> {
+    let text = match format {
+        Format::Json => json_line(&Document { api_version: API_VERSION, kind: T::KIND, body: view })?,
+        Format::Yaml => format!("---\n{}", render(view, format)?),
+        Format::Table | Format::Wide | Format::Name => render(view, format)?,
+    };
+    let mut stdout = anstream::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(why) if why.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        other => written(other).map(|()| true),
+    }
+}
+
 /// Writes to stdout.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = anstream::stdout().lock();
@@ -121,6 +136,11 @@ pub(crate) fn has_terminal() -> bool {
 /// A value as JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|why| Failure::new("could not write JSON").because(&why))?;
+    Ok(text + "\n")
+}
+
+fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(value).map_err(|why| Failure::new("could not write JSON").because(&why))?;
     Ok(text + "\n")
 }
 

@@ -11,6 +11,8 @@ pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
     indent: usize,
     headless: bool,
+    /// How wide each column is at least.
+    least: &'static [usize],
 }
 
 /// One cell.
@@ -52,7 +54,7 @@ impl<T: ToString> From<T> for Cell {
 
 impl Table {
     pub(crate) fn new(head: impl IntoIterator<Item = &'static str>) -> Self {
-        Self { head: head.into_iter().collect(), rows: Vec::new(), indent: 0, headless: false }
+        Self { head: head.into_iter().collect(), rows: Vec::new(), indent: 0, headless: false, least: &[] }
     }
 
     /// Moves every line to the right.
@@ -69,13 +71,20 @@ impl Table {
         Self { headless: true, ..self }
     }
 
+    /// Makes columns at least so wide, so that lines line up that are printed one by one.
+    pub(crate) fn at_least(self, least: &'static [usize]) -> Self {
+        Self { least, ..self }
+    }
+
     /// The lines; the last column is not padded.
     pub(crate) fn text(&self) -> String {
         let head: Vec<Cell> = self.head.iter().map(|word| Cell::with(word, Emphasis::Strong)).collect();
         let lines: Vec<&Vec<Cell>> =
             Some(&head).filter(|head| !head.is_empty()).into_iter().chain(&self.rows).collect();
         let columns = lines.iter().map(|line| line.len()).max().unwrap_or(0);
-        let width = |column| lines.iter().filter_map(|line| line.get(column)).map(Cell::width).max().unwrap_or(0);
+        let least = |column: usize| self.least.get(column).copied().unwrap_or(0);
+        let widest = |column| lines.iter().filter_map(|line| line.get(column)).map(Cell::width).max().unwrap_or(0);
+        let width = |column| widest(column).max(least(column));
         let widths: Vec<usize> = (0..columns).map(width).collect();
         lines.iter().skip(usize::from(self.headless)).map(|line| self.line(line, &widths)).collect()
     }

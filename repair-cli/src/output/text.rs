@@ -26,7 +26,7 @@ impl Emphasis {
     /// By the word of a status, a state, an outcome or a readiness.
     pub(crate) fn of_status(word: &str) -> Self {
         match word {
-            "deployed" | "healthy" | "repaired" | "Current" | "yes" => Self::Good,
+            "deployed" | "healthy" | "freed" | "repaired" | "Current" | "yes" => Self::Good,
             "failed" | "unreadable" | "inconsistent" | "refused" | "no" => Self::Bad,
             "superseded" | "uninstalled" | "absent" | "nothing-to-do" => Self::Faint,
             "untidy" | "undecided" | "uninstalling" | "interrupted" | "interrupted-uninstall" | "in-progress" => {
