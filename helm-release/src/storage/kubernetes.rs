@@ -303,6 +303,8 @@ impl Kubernetes {
         let call = Call::new(attempt, method, path, Some(object.clone()), Purpose::Once);
         match self.wire.send(call, stop).await {
             Ok(answer) => self.parse(answer.json()?, key),
+            // What was read is gone: somebody else was faster.
+            Err(error) if !create && error.code() == Some(404) => Err(Error::Conflict { key: key.into() }),
             Err(error) => self.settle(namespace, key, object, error, stop).await,
         }
     }
