@@ -41,22 +41,31 @@ pub(crate) async fn run(args: PlanArgs, session: &Session) -> Result<Exit, Failu
 pub(crate) async fn plan(session: &Session, target: &Target, flags: &PolicyFlags) -> Result<Planned, Failure> {
     let policy = flags.policy();
     let planned = with_policy(session, target, flags, &policy).await?;
-    if flags.assume_dead && waits_for_author(&planned) {
-        return assume_dead(session, target, flags, &planned).await;
+    if !flags.assume_dead || !waits_for_author(&planned) {
+        return Ok(planned);
     }
-    Ok(planned)
+    // Nobody had to be asked, so what was seen a moment ago still counts.
+    let client = flags.client(session.client_of(target));
+    let policy = takes_word(flags, &planned);
+    let options = flags.options();
+    let again = client.plan_from(planned.observation, Intent::Usable, &policy, &options, &session.stop).await;
+    again.map_err(|error| session.failure(&error))
 }
 
-/// Plans again, with a person's word on the record of `shown`.
+/// Plans again, with a person's word on the record of `shown`: meanwhile much may have changed.
 pub(crate) async fn assume_dead(
     session: &Session,
     target: &Target,
     flags: &PolicyFlags,
     shown: &Planned,
 ) -> Result<Planned, Failure> {
+    with_policy(session, target, flags, &takes_word(flags, shown)).await
+}
+
+/// The policy that takes a person's word on the record of `shown`.
+fn takes_word(flags: &PolicyFlags, shown: &Planned) -> Policy {
     let version = shown.observation.history.last().map(|last| last.stored.resource_version.clone());
-    let policy = Policy { assume_dead: version.map_or(AssumeDead::No, AssumeDead::Shown), ..flags.policy() };
-    with_policy(session, target, flags, &policy).await
+    Policy { assume_dead: version.map_or(AssumeDead::No, AssumeDead::Shown), ..flags.policy() }
 }
 
 async fn with_policy(
