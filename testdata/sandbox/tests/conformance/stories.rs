@@ -265,7 +265,6 @@ fn watches() -> Story {
             since("from its last version", "resourceVersion=VERSION"),
             since("what is there", "labelSelector=n%3Da"),
             since("what is there, in metadata", "labelSelector=n%3Da").accepting(METADATA),
-            since("too old", "resourceVersion=1"),
             get("one object", format!("{MAPS}/a?watch=true&timeoutSeconds=1")),
             since(
                 "with a list first",
